@@ -3356,9 +3356,6 @@ std::vector<std::string> words_of(Pieces words);
 
 void add_words(std::vector<std::string>& words, Pieces more);
 
-// The words of a text with one blank between them.
-std::vector<std::string> split_at_blanks(std::string_view text);
-
 std::string errno_text(int error);
 
 using detail::SharedError;
@@ -3446,22 +3443,10 @@ std::string_view take_part(std::string_view& text, char separator);
 // but the last; "" for a value that is not among them.
 const char* name_in(const char* names, int value) noexcept;
 
-// Whether one of the entries, with blanks between them, is `entry`. A list that is one text weighs
-// a third of an array of texts.
-bool has_entry(std::string_view list, std::string_view entry);
-// Whether a text is one of the words of a list with a blank between them, of which those that end
-// with * stand for all that begin so.
-bool is_word_of(std::string_view text, std::string_view words);
-
 // The last name of a path.
 std::string_view base_name(std::string_view path);
 
 std::string in_lower_case(std::string_view text);
-
-// What helps when a program says something, by a table of lines, each of texts in lower case with a
-// `|` between them, a tab and what to do. The first line counts of which a text is in `said`;
-// empty: there is none.
-std::string_view help_in(std::string_view said, std::string_view table);
 
 // Of ASCII, whatever the locale.
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -3475,6 +3460,10 @@ inline bool is_shell_blank(char c) { return c == ' ' || c == '\t'; }
 
 // A text as one word of a shell, whatever is in it.
 std::string shell_word(std::string_view text);
+
+// What a character stands for behind a backslash in C and whatever took its strings from there:
+// \a \b \f \n \r \t \v and the backslash itself. NUL: nothing.
+char escaped_character(char c);
 
 // The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base);
@@ -3766,8 +3755,23 @@ const char* name_in(const char* names, int value) noexcept {
 const char* version() noexcept { return CODEEXEC_VERSION_STRING; }
 
 const char* name(ErrorCode code) noexcept {
-  return name_in("invalid_argument\0not_found\0permission_denied\0parse\0limit\0unsupported\0io\0",
-                 static_cast<int>(code));
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::not_found:
+      return "not_found";
+    case ErrorCode::permission_denied:
+      return "permission_denied";
+    case ErrorCode::parse:
+      return "parse";
+    case ErrorCode::limit:
+      return "limit";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::io:
+      return "io";
+  }
+  return "";
 }
 
 struct detail::SharedError::Counted {
@@ -4117,8 +4121,10 @@ std::vector<SystemUser> system_users(const char* path) {
 // them, and the number of the byte where each begins. An array of std::string_view would weigh
 // three times as much, and each of its pointers would have to be set when a program starts.
 //
-//   NameSet    a list of names:  constexpr NameSet shells{"ash", "bash", "dash"};
+//   NameSet    names to look up:       constexpr NameSet shells{"ash", "bash", "dash"};
+//   NameList   names whose order counts, or patterns: constexpr NameList left{"*.log", "core"};
 //   NameTable  rows that have a name each and lists of names in further columns; see pack_names()
+//   HelpRow    what programs say when they fail, and the advice for each; see pack_help()
 //   Names      a list out of one of these, to look names up in
 
 // A list of names; it borrows them from a table.
@@ -4126,17 +4132,19 @@ class Names {
  public:
   class Iterator {
    public:
-    constexpr Iterator(const Names& names, std::size_t at) : names_(&names), at_(at) {}
-    constexpr std::string_view operator*() const { return (*names_)[at_]; }
+    constexpr Iterator(const char* text, const std::uint16_t* begin) : text_(text), begin_(begin) {}
+    constexpr std::string_view operator*() const {
+      return {text_ + begin_[0], static_cast<std::size_t>(begin_[1] - begin_[0])};
+    }
     constexpr Iterator& operator++() {
-      ++at_;
+      ++begin_;
       return *this;
     }
-    constexpr bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+    constexpr bool operator!=(const Iterator& other) const { return begin_ != other.begin_; }
 
    private:
-    const Names* names_;
-    std::size_t at_;
+    const char* text_;
+    const std::uint16_t* begin_;
   };
 
   constexpr Names() = default;
@@ -4151,10 +4159,12 @@ class Names {
   }
   // The first name; empty if there is none.
   constexpr std::string_view first() const { return empty() ? std::string_view() : (*this)[0]; }
-  constexpr Iterator begin() const { return {*this, 0}; }
-  constexpr Iterator end() const { return {*this, size_}; }
+  constexpr Iterator begin() const { return {text_, begins_}; }
+  constexpr Iterator end() const { return {text_, begins_ + size_}; }
 
   bool has(std::string_view name) const;
+  // Whether a name matches one of these, which are patterns as of glob_matches().
+  bool match(std::string_view name) const;
 
  private:
   const char* text_ = nullptr;
@@ -4168,19 +4178,20 @@ inline void names_must_be_sorted() {}
 inline void a_column_is_given_twice() {}
 inline void a_blank_is_too_many() {}
 
-// Names in their order, each once.
+// Names in the order in which they are written.
 template <std::size_t Count, std::size_t Bytes>
-class NameSet {
+class NameList {
  public:
   template <std::size_t... Sizes>
-  constexpr NameSet(const char (&... names)[Sizes]) {
+  constexpr NameList(const char (&... names)[Sizes]) {
     (append({names, Sizes - 1}), ...);
-    for (std::size_t i = 1; i < Count; ++i)
-      if (!(list()[i - 1] < list()[i])) names_must_be_sorted();
   }
   constexpr operator Names() const { return list(); }
   constexpr Names list() const { return {text_, begins_, Count}; }
+  constexpr Names::Iterator begin() const { return list().begin(); }
+  constexpr Names::Iterator end() const { return list().end(); }
   bool has(std::string_view name) const { return list().has(name); }
+  bool match(std::string_view name) const { return list().match(name); }
 
  private:
   constexpr void append(std::string_view name) {
@@ -4192,6 +4203,21 @@ class NameSet {
   char text_[Bytes] = {};
   std::uint16_t begins_[Count + 1] = {};
   std::uint16_t filled_ = 0;
+};
+
+template <std::size_t... Sizes>
+NameList(const char (&... names)[Sizes]) -> NameList<sizeof...(Sizes), (Sizes + ...)>;
+
+// Names in the order of the alphabet, each once.
+template <std::size_t Count, std::size_t Bytes>
+class NameSet : public NameList<Count, Bytes> {
+ public:
+  template <std::size_t... Sizes>
+  constexpr NameSet(const char (&... names)[Sizes]) : NameList<Count, Bytes>(names...) {
+    const Names list = this->list();
+    for (std::size_t i = 1; i < Count; ++i)
+      if (!(list[i - 1] < list[i])) names_must_be_sorted();
+  }
 };
 
 template <std::size_t... Sizes>
@@ -4299,6 +4325,40 @@ constexpr auto pack_names() {
   return packed;
 }
 
+// What a packed table keeps of its rows besides their names, made by make(row).
+template <const auto& Rows, class Make>
+constexpr auto pack_entries(Make make) {
+  std::array<decltype(make(Rows[0])), std::size(Rows)> entries = {};
+  for (std::size_t row = 0; row < entries.size(); ++row) entries[row] = make(Rows[row]);
+  return entries;
+}
+
+// What a program says when it fails, and what helps then.
+struct HelpRow {
+  const char* said;  // in lower case; of several texts with a | between them, one is enough
+  const char* help;
+};
+
+// Makes the table for find_help() and help_in(). The rows may have other members, too.
+template <const auto& Rows>
+struct HelpSource {
+  static constexpr std::size_t count = std::size(Rows);
+  static constexpr std::size_t columns = 2;
+  static constexpr std::string_view text(std::size_t row, std::size_t column) {
+    return column == 0 ? Rows[row].said : Rows[row].help;
+  }
+  static constexpr char separator(std::size_t column) { return column == 0 ? '|' : '\0'; }
+};
+template <const auto& Rows>
+constexpr auto pack_help() {
+  return pack_names<HelpSource<Rows>>();
+}
+
+// The first row of which a text is in what was said; table.rows: there is none.
+std::size_t find_help(std::string_view said, const NameTable& table);
+// What helps; empty: there is no such row.
+std::string_view help_in(std::string_view said, const NameTable& table);
+
 // base/names.cpp ----------------------------------------------------------------------------------
 // Looking names up in lists.
 
@@ -4307,6 +4367,25 @@ bool Names::has(std::string_view name) const {
   for (const std::string_view other : *this)
     if (other == name) return true;
   return false;
+}
+
+bool Names::match(std::string_view name) const {
+  for (const std::string_view pattern : *this)
+    if (glob_matches(pattern, name)) return true;
+  return false;
+}
+
+std::size_t find_help(std::string_view said, const NameTable& table) {
+  const std::string text = in_lower_case(said);
+  for (std::size_t row = 0; row < table.rows; ++row)
+    for (const std::string_view known : table.at(row, 0))
+      if (text.find(known) != std::string::npos) return row;
+  return table.rows;
+}
+
+std::string_view help_in(std::string_view said, const NameTable& table) {
+  const std::size_t row = find_help(said, table);
+  return row < table.rows ? table.at(row, 1).first() : std::string_view();
 }
 
 // base/sha256.cpp ---------------------------------------------------------------------------------
@@ -4482,12 +4561,6 @@ void add_words(std::vector<std::string>& words, Pieces more) {
   for (const Piece& word : more) words.push_back(word);
 }
 
-std::vector<std::string> split_at_blanks(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) words.emplace_back(take_part(text, ' '));
-  return words;
-}
-
 std::vector<std::string> words_of(Pieces words) {
   std::vector<std::string> result;
   add_words(result, words);
@@ -4561,12 +4634,6 @@ std::string_view take_part(std::string_view& text, char separator) {
   return part;
 }
 
-bool has_entry(std::string_view list, std::string_view entry) {
-  while (!list.empty())
-    if (take_part(list, ' ') == entry) return true;
-  return false;
-}
-
 std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
@@ -4576,25 +4643,6 @@ std::string in_lower_case(std::string_view text) {
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return lower;
-}
-
-std::string_view help_in(std::string_view said, std::string_view table) {
-  const std::string text = in_lower_case(said);
-  while (!table.empty()) {
-    std::string_view line = take_part(table, '\n');
-    for (std::string_view words = take_part(line, '\t'); !words.empty();)
-      if (text.find(take_part(words, '|')) != std::string::npos) return line;
-  }
-  return {};
-}
-
-bool is_word_of(std::string_view text, std::string_view words) {
-  while (!words.empty()) {
-    const std::string_view word = take_part(words, ' ');
-    if (ends_with(word, "*"sv) ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
-      return true;
-  }
-  return false;
 }
 
 bool all_are(std::string_view text, bool (*test)(char)) {
@@ -4629,6 +4677,29 @@ unsigned hex_value(char c) {
 }
 
 }  // namespace
+
+char escaped_character(char c) {
+  switch (c) {
+    case 'a':
+      return '\a';
+    case 'b':
+      return '\b';
+    case 'f':
+      return '\f';
+    case 'n':
+      return '\n';
+    case 'r':
+      return '\r';
+    case 't':
+      return '\t';
+    case 'v':
+      return '\v';
+    case '\\':
+      return '\\';
+    default:
+      return '\0';
+  }
+}
 
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
   std::uint32_t value = 0;
@@ -11795,10 +11866,8 @@ bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
     return true;
   }
   const char c = text[at++];
-  constexpr std::string_view letters = "abfnrtv\\";
-  constexpr std::string_view values = "\a\b\f\n\r\t\v\\";
-  if (const std::size_t i = letters.find(c); i != std::string_view::npos) {
-    out += values[i];
+  if (const char known = escaped_character(c)) {
+    out += known;
     return true;
   }
   if (c == 'e' || (c == 'E' && bash)) {
@@ -15944,8 +16013,8 @@ std::string text_with(const shell::Command& command, std::string_view guess, boo
 // What the command may come to; an allowed pattern must match each of these texts. False: that
 // is not known.
 bool texts_to_allow(const shell::Command& command, std::vector<std::string>& texts) {
-  // With | between them; the first is nothing at all.
-  std::string_view guesses = "|a|-x|/|..| ; |\n|'|$|\xc3\xa9|a b/-c=\"d\n";
+  static constexpr NameList guesses{"",   "a", "-x", "/",        "..",          " ; ",
+                                    "\n", "'", "$",  "\xc3\xa9", "a b/-c=\"d\n"};
   bool known = true, may_vanish = false;
   for (const shell::Assignment& assignment : command.assignments)
     if (!assignment.value.known() || assignment.value.assumed) return false;
@@ -15962,7 +16031,7 @@ bool texts_to_allow(const shell::Command& command, std::vector<std::string>& tex
     texts.push_back(text_with(command, {}, false));
     return true;
   }
-  while (!guesses.empty()) texts.push_back(text_with(command, take_part(guesses, '|'), false));
+  for (const std::string_view guess : guesses) texts.push_back(text_with(command, guess, false));
   if (may_vanish) texts.push_back(text_with(command, {}, true));
   return true;
 }
@@ -16629,14 +16698,11 @@ Expected<void> compile_patterns(std::string_view key, const std::vector<std::str
 }
 
 Expected<void> check_rule_names(std::string_view key, const std::vector<std::string>& names) {
-  std::string known;
+  const std::vector<RuleInfo>& rules = Policy::rules();
   std::string listed;
-  for (const RuleInfo& rule : Policy::rules()) {
-    append_all(known, "% ", {rule.name});
-    append_all(listed, {listed.empty() ? "" : ", ", rule.name});
-  }
+  for (const RuleInfo& rule : rules) append_all(listed, {listed.empty() ? "" : ", ", rule.name});
   for (const std::string& wanted : names)
-    if (!has_entry(known, wanted))
+    if (find_where(rules, [&](const RuleInfo& rule) { return rule.name == wanted; }) == rules.end())
       return make_error(ErrorCode::invalid_argument, "%: no rule is called %; there are %",
                         {key, in_quotes(wanted), listed});
   return {};
@@ -19676,19 +19742,13 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
 // clear() makes all unknown. So does a full table: the file that was marked first goes first. A
 // regular file may be deleted when it is known or generated; a link or what is missing always may.
 
-// A name with a `*` in front is any that ends so.
-std::string_view generated_names(GeneratedScope scope) {
-  switch (scope) {
-    case GeneratedScope::tree:
-      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox "
-             ".next .nuxt node_modules"sv;
-    case GeneratedScope::directory:
-      return "build dist *.egg-info"sv;
-    case GeneratedScope::file:
-      break;
-  }
-  return ".coverage .DS_Store Thumbs.db *.pyc *.pyo *.log *.swp *.swo *~"sv;
-}
+// What programs generate; see Names::match() for the patterns.
+constexpr NameList generated_trees{"__pycache__", ".pytest_cache", ".mypy_cache",
+                                   ".ruff_cache", ".tox",          ".nox",
+                                   ".next",       ".nuxt",         "node_modules"};
+constexpr NameList generated_directories{"build", "dist", "*.egg-info"};
+constexpr NameList generated_files{".coverage", ".DS_Store", "Thumbs.db", "*.pyc", "*.pyo",
+                                   "*.log",     "*.swp",     "*.swo",     "*~"};
 
 // `ending` says what the path itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
@@ -19737,11 +19797,15 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
 }
 
 bool is_generated_name(std::string_view name, GeneratedScope scope) {
-  for (std::string_view names = generated_names(scope); !names.empty();) {
-    const std::string_view known = take_part(names, ' ');
-    if (known[0] == '*' ? ends_with(name, known.substr(1)) : name == known) return true;
+  switch (scope) {
+    case GeneratedScope::tree:
+      return generated_trees.match(name);
+    case GeneratedScope::directory:
+      return generated_directories.match(name);
+    case GeneratedScope::file:
+      break;
   }
-  return false;
+  return generated_files.match(name);
 }
 
 Expected<std::string> canonical_entry(std::string_view path, std::string_view base) {
@@ -20079,7 +20143,15 @@ bool is_canonical_form(std::string_view path) {
 }  // namespace
 
 const char* name(Permission permission) noexcept {
-  return name_in("none\0read\0write\0", static_cast<int>(permission));
+  switch (permission) {
+    case Permission::none:
+      return "none";
+    case Permission::read:
+      return "read";
+    case Permission::write:
+      return "write";
+  }
+  return "";
 }
 
 Expected<std::string> canonical_path(std::string_view path, std::string_view base) {
@@ -20370,10 +20442,9 @@ void append_python_character(std::uint32_t code, std::string& out) {
 // behind the escape. False when it is not whole.
 bool append_python_escape(std::string_view text, std::size_t& at, std::string& out) {
   const char c = text[at];
-  constexpr std::string_view letters = "abfnrtv\\'\"";
-  constexpr std::string_view meanings = "\a\b\f\n\r\t\v\\'\"";
-  if (const std::size_t known = letters.find(c); known != std::string_view::npos) {
-    out += meanings[known];
+  const bool is_quote = c == '\'' || c == '"';
+  if (const char known = is_quote ? c : escaped_character(c)) {
+    out += known;
     ++at;
     return true;
   }
@@ -20732,7 +20803,7 @@ Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRang
     content.*member = (flags & 1) != 0;
     flags >>= 1;
   }
-  if (has_entry("image/png image/jpeg image/gif image/webp"sv, message.extra))
+  if (is_any(message.extra, "image/png"sv, "image/jpeg"sv, "image/gif"sv, "image/webp"sv))
     content.mime_type.swap(message.extra);
   return found;
 }
@@ -20915,7 +20986,17 @@ SharedError not_regular_error(const std::string& path, mode_t mode) {
 }  // namespace
 
 const char* name(FileEntry::Type type) noexcept {
-  return name_in("file\0directory\0link\0other\0", static_cast<int>(type));
+  switch (type) {
+    case FileEntry::Type::file:
+      return "file";
+    case FileEntry::Type::directory:
+      return "directory";
+    case FileEntry::Type::link:
+      return "link";
+    case FileEntry::Type::other:
+      return "other";
+  }
+  return "";
 }
 
 Files::Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere)
@@ -21902,9 +21983,12 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
 }  // namespace
 
 std::vector<std::string> usual_variables() {
-  return split_at_blanks(
-      "PATH HOME USER LOGNAME SHELL LANG LC_* LANGUAGE TZ TMPDIR TERM COLORTERM NO_COLOR "
-      "FORCE_COLOR"sv);
+  static constexpr NameList names{"PATH", "HOME",      "USER",     "LOGNAME",    "SHELL",
+                                  "LANG", "LC_*",      "LANGUAGE", "TZ",         "TMPDIR",
+                                  "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  std::vector<std::string> list;
+  for (const std::string_view name : names) list.emplace_back(name);
+  return list;
 }
 
 Expected<void> Environment::set_up(const EnvironmentOptions& options) {
@@ -22508,8 +22592,8 @@ Expected<OpenedGrant> open_by_name(
 
 Expected<OpenedGrant> open_grant(const std::string& path);
 
-// Whether a path lies in one of some directories, which stand with a blank between them.
-bool lies_in_one_of(std::string_view path, std::string_view directories);
+// Whether a path lies in one of some directories.
+bool lies_in_one_of(std::string_view path, const Names& directories);
 bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories);
 
 // Whether a path is a directory that a system consists of, or above one. Write access to one of
@@ -22658,10 +22742,20 @@ class SystemGrants {
   static bool covers(std::string_view path);
 
  private:
-  static constexpr std::string_view readable_system =
-      "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /run/current-system /proc "
-      "/sys/devices/system/cpu /sys/devices/system/node /sys/fs/cgroup "
-      "/sys/kernel/mm/transparent_hugepage";
+  static constexpr NameList readable_system{"/usr",
+                                            "/bin",
+                                            "/sbin",
+                                            "/lib",
+                                            "/lib32",
+                                            "/lib64",
+                                            "/libx32",
+                                            "/nix/store",
+                                            "/run/current-system",
+                                            "/proc",
+                                            "/sys/devices/system/cpu",
+                                            "/sys/devices/system/node",
+                                            "/sys/fs/cgroup",
+                                            "/sys/kernel/mm/transparent_hugepage"};
 
   // Entry by entry where there is a secret in a directory, at once where there is none.
   void add_settings(const std::string& directory, int depth);
@@ -25267,8 +25361,8 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
 
 const char* objection_to_writing(const OpenedGrant& grant) {
   if (is_above_system(grant.path)) return "is a directory of the system, or above one";
-  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot"sv) &&
-      !starts_with(grant.path, "/dev/shm/"sv))
+  static constexpr NameSet of_kernel{"/boot", "/dev", "/proc", "/sys"};
+  if (lies_in_one_of(grant.path, of_kernel) && !starts_with(grant.path, "/dev/shm/"sv))
     return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";
@@ -25339,11 +25433,29 @@ void Ruleset::add_path(const std::string& path, std::uint64_t rights, int flags)
 // Names, and the check of the options.
 
 const char* name(SandboxMode mode) noexcept {
-  return name_in("off\0best_effort\0strict\0", static_cast<int>(mode));
+  switch (mode) {
+    case SandboxMode::off:
+      return "off";
+    case SandboxMode::best_effort:
+      return "best_effort";
+    case SandboxMode::strict:
+      return "strict";
+  }
+  return "";
 }
 
 const char* name(Network network) noexcept {
-  return name_in("host\0none\0loopback\0allow\0", static_cast<int>(network));
+  switch (network) {
+    case Network::host:
+      return "host";
+    case Network::none:
+      return "none";
+    case Network::loopback:
+      return "loopback";
+    case Network::allow:
+      return "allow";
+  }
+  return "";
 }
 
 namespace {
@@ -25577,7 +25689,8 @@ bool ToolGrants::is_granted(std::string_view path, bool for_writing) const {
 }
 
 bool ToolGrants::is_never_granted(const std::string& path) const {
-  if (is_above_system(path) || lies_in_one_of(path, "/etc /proc /sys /dev /boot"sv)) return true;
+  static constexpr NameSet of_system{"/boot", "/dev", "/etc", "/proc", "/sys"};
+  if (is_above_system(path) || lies_in_one_of(path, of_system)) return true;
   if (holds_a_home(path, home_) ||
       SecretSearch::has_secret_name(base_name(path), SecretSearch::prefix, true))
     return true;
@@ -25587,25 +25700,36 @@ bool ToolGrants::is_never_granted(const std::string& path) const {
 }
 
 bool ToolGrants::is_bin(const std::string& path) {
-  return is_word_of(base_name(path), "bin sbin shims .bin"sv);
+  return is_any(base_name(path), "bin"sv, "sbin"sv, "shims"sv, ".bin"sv);
 }
 
 bool ToolGrants::lies_among_tools(std::string_view path) {
-  constexpr std::string_view tools =
-      ".asdf .bin .bun .cabal .cargo .composer .conda .deno .dotnet .elan .fnm .foundry .fvm .gem "
-      ".ghcup .goenv .jenv .juliaup .krew .linuxbrew .mise .n .nodenv .npm .npm-global "
-      ".npm-packages .nvm .opam .pnpm .pnpm-store .poetry .proto .pub-cache .pyenv .rbenv .rustup "
-      ".rvm .sdkman .swiftly .tfenv .tox .venv .venvs .virtualenvs .volta .yarn";
+  static constexpr NameSet tools{
+      ".asdf",   ".bin",         ".bun",    ".cabal",      ".cargo",        ".composer",  ".conda",
+      ".deno",   ".dotnet",      ".elan",   ".fnm",        ".foundry",      ".fvm",       ".gem",
+      ".ghcup",  ".goenv",       ".jenv",   ".juliaup",    ".krew",         ".linuxbrew", ".mise",
+      ".n",      ".nodenv",      ".npm",    ".npm-global", ".npm-packages", ".nvm",       ".opam",
+      ".pnpm",   ".pnpm-store",  ".poetry", ".proto",      ".pub-cache",    ".pyenv",     ".rbenv",
+      ".rustup", ".rvm",         ".sdkman", ".swiftly",    ".tfenv",        ".tox",       ".venv",
+      ".venvs",  ".virtualenvs", ".volta",  ".yarn"};
   // What tools keep where other programs keep their data.
-  constexpr std::string_view shared =
-      ".local/bin/* .local/lib/* .local/share/uv/* .local/share/pipx/* .local/share/mise/* "
-      ".local/share/pnpm/* .local/share/fnm/* .local/share/rtx/* .local/share/virtualenvs/* "
-      ".local/share/claude/* .local/pipx/* .config/yarn/global/* .config/composer/vendor/*";
+  static constexpr NameList shared{".local/bin/*",
+                                   ".local/lib/*",
+                                   ".local/share/uv/*",
+                                   ".local/share/pipx/*",
+                                   ".local/share/mise/*",
+                                   ".local/share/pnpm/*",
+                                   ".local/share/fnm/*",
+                                   ".local/share/rtx/*",
+                                   ".local/share/virtualenvs/*",
+                                   ".local/share/claude/*",
+                                   ".local/pipx/*",
+                                   ".config/yarn/global/*",
+                                   ".config/composer/vendor/*"};
   for (std::size_t at = path.find("/."); at != std::string_view::npos;
        at = path.find("/.", at + 1)) {
     const std::string_view rest = path.substr(at + 1);
-    if (!is_word_of(rest.substr(0, rest.find('/')), tools) &&
-        !is_word_of(concat("%/", {rest}), shared))
+    if (!tools.has(rest.substr(0, rest.find('/'))) && !shared.match(concat("%/", {rest})))
       return false;
   }
   return true;
@@ -25613,7 +25737,8 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
 
 bool ToolGrants::is_prefix(const std::string& path) const {
   const auto depth = std::count(path.begin(), path.end(), '/');
-  const bool of_users = lies_in_one_of(path, "/home /Users"sv);
+  static constexpr NameSet homes{"/Users", "/home"};
+  const bool of_users = lies_in_one_of(path, homes);
   return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
 }
 
@@ -25629,9 +25754,10 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
   if (ends_with(prefix, "/.cargo"sv))
     trees_.add_directory(concat("%/.rustup", {prefix.substr(0, prefix.rfind('/'))}));
   // What tools keep in ~/.local/share, beside the data of other programs.
-  if (is_shared)
-    for (std::string_view parts = "uv pipx mise pnpm virtualenvs"; !parts.empty();)
-      trees_.add_rule(concat("%/share/%", {prefix, take_part(parts, ' ')}), readable_rights);
+  static constexpr NameList parts{"uv", "pipx", "mise", "pnpm", "virtualenvs"};
+  if (!is_shared) return;
+  for (const std::string_view part : parts)
+    trees_.add_rule(concat("%/share/%", {prefix, part}), readable_rights);
 }
 
 bool ToolGrants::is_shared_prefix(const std::string& prefix) {
@@ -25640,7 +25766,9 @@ bool ToolGrants::is_shared_prefix(const std::string& prefix) {
 }
 
 bool ToolGrants::is_tool_part(std::string_view entry) {
-  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg"sv);
+  static constexpr NameSet parts{"bin",     "include",    "lib",  "lib64",
+                                 "libexec", "pyvenv.cfg", "sbin", "shims"};
+  return parts.has(entry);
 }
 
 void ToolGrants::add_targets(const std::string& directory) {
@@ -25696,9 +25824,9 @@ std::string real_path_of(const std::string& path) {
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
 }
 
-bool lies_in_one_of(std::string_view path, std::string_view directories) {
-  while (!directories.empty())
-    if (codeexec::is_within(path, take_part(directories, ' '))) return true;
+bool lies_in_one_of(std::string_view path, const Names& directories) {
+  for (const std::string_view directory : directories)
+    if (codeexec::is_within(path, directory)) return true;
   return false;
 }
 
@@ -25709,12 +25837,13 @@ bool lies_in_one_of(std::string_view path, const std::vector<std::string>& direc
 }
 
 bool is_above_system(std::string_view path) {
-  std::string_view directories =
-      "/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /proc /run /sbin /sys /usr/bin /usr/lib "
-      "/usr/lib64 /usr/local/bin /usr/local/lib /usr/sbin /var/cache /var/lib /var/log /var/run "
-      "/var/spool /nix/store"sv;
-  while (!directories.empty())
-    if (codeexec::is_within(take_part(directories, ' '), path)) return true;
+  static constexpr NameList directories{
+      "/bin",       "/boot",    "/dev",       "/etc",           "/lib",           "/lib32",
+      "/lib64",     "/libx32",  "/proc",      "/run",           "/sbin",          "/sys",
+      "/usr/bin",   "/usr/lib", "/usr/lib64", "/usr/local/bin", "/usr/local/lib", "/usr/sbin",
+      "/var/cache", "/var/lib", "/var/log",   "/var/run",       "/var/spool",     "/nix/store"};
+  for (const std::string_view directory : directories)
+    if (codeexec::is_within(directory, path)) return true;
   return false;
 }
 
@@ -25726,9 +25855,8 @@ bool holds_a_home(const std::string& path, const std::string& home) {
         (codeexec::is_within(path, homes) && path.size() > homes.size() &&
          path.find('/', homes.size() + 1) == std::string::npos))
       return true;
-  std::string_view entries = ".ssh .profile .bashrc .bash_history"sv;
-  while (!entries.empty())
-    if (::access(concat("%/%", {path, take_part(entries, ' ')}).c_str(), F_OK) == 0) return true;
+  for (const char* const entry : {".ssh", ".profile", ".bashrc", ".bash_history"})
+    if (::access(concat("%/%", {path, entry}).c_str(), F_OK) == 0) return true;
   return false;
 }
 
@@ -25746,47 +25874,53 @@ bool is_program_file(const std::string& path) {
   return starts_with(beginning, "#!"sv) || beginning == "\177ELF";
 }
 
-// Names of secrets, as patterns of shells with a blank between them.
+// Directories that keep passwords and keys, in a home or wherever else they are.
+constexpr NameList secret_directories{
+    ".ssh",    ".aws",     ".gnupg",    ".kube",        ".docker", ".azure",
+    ".gcloud", ".mozilla", ".pki",      ".thunderbird", ".git",    ".password-store",
+    ".config", ".local",   ".keyrings", ".cache",       ".vault",  ".terraform.d"};
+constexpr NameList secret_files{".env",    ".env.*",    "credentials*",     "*.key",      "*.p12",
+                                "*.pfx",   ".npmrc",    ".pypirc",          ".netrc",     ".pgpass",
+                                ".my.cnf", ".htpasswd", ".git-credentials", ".yarnrc.yml"};
+constexpr NameList secret_keys{"id_*"};
+constexpr NameList public_keys{"*.*"};
+constexpr NameList secret_certificates{"*.pem"};
+// Certificates of the authorities of the world.
+constexpr NameList public_certificates{"*cert*", "ca*"};
+// Deeper in a tree these are names of source files.
+constexpr NameList secret_near_top{
+    "_netrc",       "config.json", "config.yml", "config.yaml", "auth.json", "hosts.yml",
+    "*credential*", "*secret*",    "*token*",    "*passw*",     "*pgpass*",  "*keystore*",
+    "*netrc*",      "*npmrc*",     "*pypirc*",   "*history*",   "*private*"};
+// Kept from commands whatever their mode is. A command of root's owns them even without
+// capabilities, and a member of a group may read what others may not.
+constexpr NameList secret_settings{"shadow",         "shadow-",      "gshadow",
+                                   "gshadow-",       "sudoers",      "sudoers.d",
+                                   "private",        "docker",       "kubernetes",
+                                   "rancher",        "wireguard",    "openvpn",
+                                   "ipsec.d",        "ppp",          "letsencrypt",
+                                   "NetworkManager", "credstore",    "credstore.encrypted",
+                                   "machine-id",     "vault.d",      "opasswd",
+                                   "krb5.keytab",    "netrc",        "polkit-1",
+                                   "swanctl",        "ipsec.secrets"};
+
+// Names of secrets, as patterns of shells.
 struct SecretNames {
   unsigned where;  // of SecretSearch::Place
   bool is_directory_only;
-  std::string_view patterns;
-  std::string_view exceptions;
+  Names patterns;
+  Names exceptions = {};
 };
 
 constexpr unsigned in_trees = SecretSearch::near_top | SecretSearch::deep;
 constexpr SecretNames secret_names[] = {
-    // Directories that keep passwords and keys, in a home or wherever else they are.
-    {SecretSearch::prefix | in_trees, true,
-     ".ssh .aws .gnupg .kube .docker .azure .gcloud .mozilla .pki .thunderbird .git "
-     ".password-store .config .local .keyrings .cache .vault .terraform.d",
-     ""},
-    {in_trees, false,
-     ".env .env.* credentials* *.key *.p12 *.pfx .npmrc .pypirc .netrc .pgpass .my.cnf .htpasswd "
-     ".git-credentials .yarnrc.yml",
-     ""},
-    {in_trees, false, "id_*", "*.*"},
-    // But not the certificates of the world's authorities.
-    {in_trees, false, "*.pem", "*cert* ca*"},
-    // Such names deeper in a tree are those of source files.
-    {SecretSearch::near_top, false,
-     "_netrc config.json config.yml config.yaml auth.json hosts.yml *credential* *secret* *token* "
-     "*passw* *pgpass* *keystore* *netrc* *npmrc* *pypirc* *history* *private*",
-     ""},
-    // Kept from commands whatever their mode is. A command of root's owns them even without
-    // capabilities, and a member of a group may read what others may not.
-    {SecretSearch::settings, false,
-     "shadow shadow- gshadow gshadow- sudoers sudoers.d private docker kubernetes rancher "
-     "wireguard openvpn ipsec.d ppp letsencrypt NetworkManager credstore credstore.encrypted "
-     "machine-id vault.d opasswd krb5.keytab netrc polkit-1 swanctl ipsec.secrets",
-     ""},
+    {SecretSearch::prefix | in_trees, true, secret_directories},
+    {in_trees, false, secret_files},
+    {in_trees, false, secret_keys, public_keys},
+    {in_trees, false, secret_certificates, public_certificates},
+    {SecretSearch::near_top, false, secret_near_top},
+    {SecretSearch::settings, false, secret_settings},
 };
-
-bool matches_one_of(std::string_view name, std::string_view patterns) {
-  while (!patterns.empty())
-    if (glob_matches(take_part(patterns, ' '), name)) return true;
-  return false;
-}
 
 // What its owner does not show to everybody is a secret.
 bool is_public(const struct stat& status) {
@@ -25797,7 +25931,7 @@ bool is_public(const struct stat& status) {
 bool SecretSearch::has_secret_name(std::string_view name, Place where, bool is_directory) {
   for (const SecretNames& row : secret_names)
     if ((row.where & where) != 0 && (is_directory || !row.is_directory_only) &&
-        matches_one_of(name, row.patterns) && !matches_one_of(name, row.exceptions))
+        row.patterns.match(name) && !row.exceptions.match(name))
       return true;
   return false;
 }
@@ -25848,10 +25982,11 @@ SecretSearch::Finding SecretSearch::look_into(const std::string& directory, int 
 }
 
 bool SecretSearch::is_installed_part(std::string_view name) {
-  return is_word_of(
-      name,
-      "bin sbin shims lib lib64 libexec include share man versions toolchains plugins "
-      "installs pkgs envs candidates registry pkg node_modules modules jmods");
+  static constexpr NameSet parts{
+      "bin",     "candidates", "envs", "include", "installs",     "jmods",      "lib",
+      "lib64",   "libexec",    "man",  "modules", "node_modules", "pkg",        "pkgs",
+      "plugins", "registry",   "sbin", "share",   "shims",        "toolchains", "versions"};
+  return parts.has(name);
 }
 
 bool TreeGrants::covers(std::string_view path) const { return lies_in_one_of(path, done_); }
@@ -25901,16 +26036,16 @@ void TreeGrants::add(const std::string& path, int depth) {
 }
 
 void SystemGrants::add(const SandboxOptions& options) {
-  std::string_view paths = readable_system;
-  while (!paths.empty()) ruleset_.add_path(std::string(take_part(paths, ' ')), readable_rights);
+  for (const std::string_view path : readable_system)
+    ruleset_.add_path(std::string(path), readable_rights);
   // To list only. A rule reaches down, so the names in all directories below can be listed, too.
   ruleset_.add_path("/etc", right_read_dir);
   add_settings("/etc", 0);
   ruleset_.add_path("/opt", right_read_dir);
   trees_.add_entries("/opt", true);
-  std::string_view devices = "null zero full random urandom tty"sv;
-  while (!devices.empty())
-    ruleset_.add_path(concat("/dev/%", {take_part(devices, ' ')}), device_rights);
+  for (const char* const device :
+       {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"})
+    ruleset_.add_path(device, device_rights);
   if (options.terminals) {
     ruleset_.add_path("/dev/ptmx", device_rights);
     ruleset_.add_path("/dev/pts", device_rights | right_read_dir);
@@ -25941,8 +26076,9 @@ void SystemGrants::add_settings(const std::string& directory, int depth) {
 void SystemGrants::add_link(const std::string& path) {
   const std::string target = real_path_of(path);
   struct stat status {};
+  static constexpr NameSet linked_settings{"/run", "/var/lib"};
   if (target.empty() || codeexec::is_within(target, "/etc"sv) || covers(target) ||
-      !lies_in_one_of(target, "/run /var/lib"sv))
+      !lies_in_one_of(target, linked_settings))
     return;
   if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
     ruleset_.add_path(target, right_read_file);
@@ -27256,8 +27392,23 @@ int open_spill_file(int directory, std::string_view suffix, std::string& name) {
 }  // namespace
 
 const char* name(Outcome outcome) noexcept {
-  return name_in("exited\0signaled\0timed_out\0cancelled\0refused\0not_started\0unknown\0",
-                 static_cast<int>(outcome));
+  switch (outcome) {
+    case Outcome::exited:
+      return "exited";
+    case Outcome::signaled:
+      return "signaled";
+    case Outcome::timed_out:
+      return "timed_out";
+    case Outcome::cancelled:
+      return "cancelled";
+    case Outcome::refused:
+      return "refused";
+    case Outcome::not_started:
+      return "not_started";
+    case Outcome::unknown:
+      return "unknown";
+  }
+  return "";
 }
 
 // The kept bytes lie in one row of blocks: first the head, then the tail as a ring. As long as
@@ -32142,7 +32293,9 @@ const char* take_header(std::string_view line, ProxyRequest& request, bool& has_
     for (const char c : value) request.body = request.body * 10 + static_cast<unsigned>(c - '0');
   }
   // These are of one connection.
-  if (is_word_of(name, "connection proxy-* keep-alive upgrade te trailer")) return nullptr;
+  static constexpr NameList hop_by_hop{"connection", "proxy-*", "keep-alive",
+                                       "upgrade",    "te",      "trailer"};
+  if (hop_by_hop.match(name)) return nullptr;
   append_all(request.head, {line, "\r\n"});
   return nullptr;
 }
@@ -32896,38 +33049,77 @@ enum class Cause : char {
   processes
 };
 
-// What programs print then, in lower case, a line each. What stands before `|` stands at most a few
-// lines before the rest.
-struct Symptoms {
+// What programs print then, in lower case. The first row that is found counts. Some texts come from
+// the variables of such a command, see offline_variables().
+struct Symptom {
   Cause cause;
-  const char* lines;
+  const char* printed;
+  const char* before = "";  // stands at most a few lines before it
 };
-
-// The first that is found counts. Some come from the variables of such a command, see
-// offline_variables().
-constexpr Symptoms symptoms[] = {
+constexpr Symptom symptoms[] = {
     {Cause::repository, "not a git repository"},
-    {Cause::dialect,
-     "[[: not found\n: source: not found\n: shopt: not found\n: declare: not found\n"
-     ": typeset: not found\n: mapfile: not found\n: readarray: not found\n: pushd: not found\n"
-     ": let: not found\n++: not found\nillegal option -o pipefail\nbad for loop variable\n"
-     "syntax error: \"(\" unexpected\nredirection unexpected\nbad substitution"},
-    {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
-    {Cause::pseudo_terminals, "out of pty devices\npseudo-terminal|permission denied"},
+    {Cause::dialect, "[[: not found"},
+    {Cause::dialect, ": source: not found"},
+    {Cause::dialect, ": shopt: not found"},
+    {Cause::dialect, ": declare: not found"},
+    {Cause::dialect, ": typeset: not found"},
+    {Cause::dialect, ": mapfile: not found"},
+    {Cause::dialect, ": readarray: not found"},
+    {Cause::dialect, ": pushd: not found"},
+    {Cause::dialect, ": let: not found"},
+    {Cause::dialect, "++: not found"},
+    {Cause::dialect, "illegal option -o pipefail"},
+    {Cause::dialect, "bad for loop variable"},
+    {Cause::dialect, "syntax error: \"(\" unexpected"},
+    {Cause::dialect, "redirection unexpected"},
+    {Cause::dialect, "bad substitution"},
+    {Cause::semaphores, "permission denied", "semlock"},
+    {Cause::semaphores, "permission denied", "/dev/shm"},
+    {Cause::pseudo_terminals, "out of pty devices"},
+    {Cause::pseudo_terminals, "permission denied", "pseudo-terminal"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
-    {Cause::signals, "kill|operation not permitted\nkill|no such process"},
-    {Cause::network,
-     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\nenetunreach\n"
-     "failed to connect to\nfailed to establish a new connection\nconnect eacces\n"
-     "eacces|syscall: 'connect'\nurlopen error [errno 13]\nsocket|permission denied\n"
-     "connecting to|permission denied\nenotcached\noffline mode\n--offline was specified\n"
-     "could not be found in registry index\nnetwork was disabled\ngoproxy=off\n"
-     "no matching distribution found"},
-    {Cause::refused_connection, "connection refused\neconnrefused"},
-    {Cause::files, "permission denied\nread-only file system"},
-    {Cause::processes, "cannot fork\ncan't start new thread\nresource temporarily unavailable"},
+    {Cause::signals, "operation not permitted", "kill"},
+    {Cause::signals, "no such process", "kill"},
+    {Cause::network, "could not resolve host"},
+    {Cause::network, "name resolution"},
+    {Cause::network, "eai_again"},
+    {Cause::network, "network is unreachable"},
+    {Cause::network, "enetunreach"},
+    {Cause::network, "failed to connect to"},
+    {Cause::network, "failed to establish a new connection"},
+    {Cause::network, "connect eacces"},
+    {Cause::network, "syscall: 'connect'", "eacces"},
+    {Cause::network, "urlopen error [errno 13]"},
+    {Cause::network, "permission denied", "socket"},
+    {Cause::network, "permission denied", "connecting to"},
+    {Cause::network, "enotcached"},
+    {Cause::network, "offline mode"},
+    {Cause::network, "--offline was specified"},
+    {Cause::network, "could not be found in registry index"},
+    {Cause::network, "network was disabled"},
+    {Cause::network, "goproxy=off"},
+    {Cause::network, "no matching distribution found"},
+    {Cause::refused_connection, "connection refused"},
+    {Cause::refused_connection, "econnrefused"},
+    {Cause::files, "permission denied"},
+    {Cause::files, "read-only file system"},
+    {Cause::processes, "cannot fork"},
+    {Cause::processes, "can't start new thread"},
+    {Cause::processes, "resource temporarily unavailable"},
 };
+
+struct SymptomSource {
+  static constexpr std::size_t count = std::size(symptoms);
+  static constexpr std::size_t columns = 2;
+  static constexpr std::string_view text(std::size_t row, std::size_t column) {
+    return column == 0 ? symptoms[row].printed : symptoms[row].before;
+  }
+  static constexpr char separator(std::size_t) { return '\0'; }
+};
+constexpr auto packed_symptoms = pack_names<SymptomSource>();
+constexpr auto symptom_causes =
+    pack_entries<symptoms>([](const Symptom& symptom) { return symptom.cause; });
 
 // Programs that print nothing when an option asks for it, and what they exit with then.
 struct QuietFailure {
@@ -32936,14 +33128,13 @@ struct QuietFailure {
 };
 constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
 
-bool shows(std::string_view text, std::string_view symptom) {
+// Whether a text has `printed`, and `before` at most a few lines before it.
+bool shows(std::string_view text, std::string_view printed, std::string_view before) {
   constexpr std::size_t few_lines = 400;
-  const std::size_t bar = symptom.find('|');
-  const bool alone = bar == std::string_view::npos;
-  const std::size_t at = text.rfind(alone ? symptom : symptom.substr(bar + 1));
+  const std::size_t at = text.rfind(printed);
   if (at == std::string_view::npos) return false;
   const std::size_t begin = at - std::min(at, few_lines);
-  return alone || text.substr(begin, at - begin).find(symptom.substr(0, bar)) != text.npos;
+  return text.substr(begin, at - begin).find(before) != text.npos;
 }
 
 // Whether a command that is held so can fail for that.
@@ -32986,10 +33177,15 @@ Cause cause_in(std::string_view output, const Result& told, Network network, con
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const auto& [cause, lines] : symptoms) {
-    std::string_view rest = possible(cause, told, network, git) ? lines : ""sv;
-    while (!rest.empty())
-      if (shows(text, take_part(rest, '\n'))) return cause;
+  const NameTable table = packed_symptoms.table();
+  Cause cause = Cause::none;
+  bool can_be = false;
+  for (std::size_t row = 0; row < table.rows; ++row) {
+    if (cause != symptom_causes[row]) {
+      cause = symptom_causes[row];
+      can_be = possible(cause, told, network, git);
+    }
+    if (can_be && shows(text, table.name(row), table.at(row, 1).first())) return cause;
   }
   return Cause::none;
 }
@@ -33078,7 +33274,7 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable) {
   const Cause cause = cause_of_failure(ended, told, network, git);
-  const bool is_plain = has_entry("sh dash ash"sv, base_name(shell));
+  const bool is_plain = is_any(base_name(shell), "sh"sv, "dash"sv, "ash"sv);
   if (cause == Cause::none || (cause == Cause::dialect && !is_plain)) return {};
   return advice_for(cause, network, git, writable());
 }
@@ -33734,19 +33930,47 @@ std::string AuditFile::append(std::string_view record) {
 
 namespace {
 
-std::string signal_text(int number) {
-  constexpr signed char numbers[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
-                                     SIGBUS,  SIGFPE,  SIGKILL, SIGSEGV, SIGPIPE, SIGALRM,
-                                     SIGTERM, SIGXCPU, SIGXFSZ, SIGSYS};
-  std::string_view names =
-      "SIGHUP\nSIGINT\nSIGQUIT\nSIGILL (illegal instruction)\nSIGTRAP\nSIGABRT (aborted)\n"
-      "SIGBUS (bus error)\nSIGFPE (arithmetic error)\nSIGKILL\nSIGSEGV (segmentation fault)\n"
-      "SIGPIPE (nobody reads its output)\nSIGALRM\nSIGTERM\nSIGXCPU (limit of CPU time)\n"
-      "SIGXFSZ (limit of file size)\nSIGSYS (refused system call)"sv;
-  for (const int known : numbers) {
-    const std::string_view text = take_part(names, '\n');
-    if (known == number) return std::string(text);
+// Null: it has none.
+const char* text_of_signal(int number) {
+  switch (number) {
+    case SIGHUP:
+      return "SIGHUP";
+    case SIGINT:
+      return "SIGINT";
+    case SIGQUIT:
+      return "SIGQUIT";
+    case SIGILL:
+      return "SIGILL (illegal instruction)";
+    case SIGTRAP:
+      return "SIGTRAP";
+    case SIGABRT:
+      return "SIGABRT (aborted)";
+    case SIGBUS:
+      return "SIGBUS (bus error)";
+    case SIGFPE:
+      return "SIGFPE (arithmetic error)";
+    case SIGKILL:
+      return "SIGKILL";
+    case SIGSEGV:
+      return "SIGSEGV (segmentation fault)";
+    case SIGPIPE:
+      return "SIGPIPE (nobody reads its output)";
+    case SIGALRM:
+      return "SIGALRM";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGXCPU:
+      return "SIGXCPU (limit of CPU time)";
+    case SIGXFSZ:
+      return "SIGXFSZ (limit of file size)";
+    case SIGSYS:
+      return "SIGSYS (refused system call)";
   }
+  return nullptr;
+}
+
+std::string signal_text(int number) {
+  if (const char* const text = text_of_signal(number)) return text;
   return concat("signal %", {number});
 }
 
@@ -35202,7 +35426,15 @@ Function<UniqueFd()> connect_by(const std::shared_ptr<DomainProxy>& proxy,
 // The executor of this host.
 
 const char* name(PrivateHome home) noexcept {
-  return name_in("off\0command\0executor\0", static_cast<int>(home));
+  switch (home) {
+    case PrivateHome::off:
+      return "off";
+    case PrivateHome::command:
+      return "command";
+    case PrivateHome::executor:
+      return "executor";
+  }
+  return "";
 }
 
 // The variables of a command in a work_dir; `home` is its private one, or null.
@@ -35851,10 +36083,13 @@ namespace {
 // variables into a pipe. They are read as text of a hostile command, and no shell ever runs them.
 
 bool is_carried(std::string_view variable) {
-  return !is_word_of(
-      variable,
-      "CODEEXEC_* BASH* PWD OLDPWD SHLVL _ ENV IFS PS4 CDPATH FPATH ZDOTDIR GLOBIGNORE "
-      "SHELLOPTS POSIXLY_CORRECT LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES");
+  static constexpr NameList left{"CODEEXEC_*", "BASH*",     "PWD",
+                                 "OLDPWD",     "SHLVL",     "_",
+                                 "ENV",        "IFS",       "PS4",
+                                 "CDPATH",     "FPATH",     "ZDOTDIR",
+                                 "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT",
+                                 "LD_PRELOAD", "LD_AUDIT",  "DYLD_INSERT_LIBRARIES"};
+  return !left.match(variable);
 }
 
 // Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
@@ -35876,7 +36111,7 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || !is_word_of(word, "export declare typeset"sv)) return false;
+    if (!read_word(word) || !is_any(word, "export"sv, "declare"sv, "typeset"sv)) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {
@@ -35954,8 +36189,6 @@ class ExportList {
   // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
   // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
   int read_escape(int levels = 2) {
-    constexpr std::string_view letters = "abeEfnrtv\\'\"?";
-    constexpr std::string_view meanings = "\a\b\033\033\f\n\r\t\v\\'\"?";
     if (at_ == text_.size()) return -1;
     const char c = text_[at_];
     if (c >= '0' && c <= '7') return read_number(8, 3);
@@ -35966,8 +36199,10 @@ class ExportList {
       if (byte == '\\' && (levels == 0 || (byte = read_escape(levels - 1)) < 0)) return -1;
       return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
     }
-    const std::size_t found = letters.find(c);
-    return found == std::string_view::npos ? -1 : meanings[found];
+    if (c == 'e' || c == 'E') return '\033';
+    if (c == '\'' || c == '"' || c == '?') return c;
+    const char known = escaped_character(c);
+    return known ? known : -1;
   }
 
   int read_number(unsigned base, std::size_t most) {
@@ -35983,7 +36218,9 @@ class ExportList {
 std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
                            std::size_t parts) {
   const std::string_view program = base_name(shell);
-  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash"sv)) return {};
+  static constexpr NameSet carrying{"ash",  "bash", "dash", "ksh",  "ksh93", "lksh",
+                                    "mksh", "oksh", "sh",   "yash", "zsh"};
+  if (!carrying.has(program)) return {};
   // Functions and aliases of these names that the script has defined must not run here.
   const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
   const std::string echo = concat("%echo %", {own, mark});
@@ -36296,13 +36533,44 @@ Files Executor::files() const { return Files(file_rules(), workspace(), gate_->e
 namespace {
 
 // Below a watched directory. With a slash at its end: what lies in it, and not below that.
-constexpr std::string_view watched_paths =
-    ".envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .profile .bashrc .bash_profile .bash_login "
-    ".bash_logout .bash_aliases .zshenv .zprofile .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc "
-    ".login .gdbinit .mcp.json .mise.toml .pre-commit-config.yaml .devcontainer.json "
-    ".devcontainer/ .husky/ .vscode/ .idea/ .ssh/ .github/workflows/ .claude/settings.json "
-    ".claude/settings.local.json .cursor/mcp.json .cargo/config .cargo/config.toml "
-    ".config/git/config .config/fish/config.fish";
+constexpr NameList watched_paths{".envrc",
+                                 ".gitconfig",
+                                 ".npmrc",
+                                 ".yarnrc",
+                                 ".yarnrc.yml",
+                                 ".profile",
+                                 ".bashrc",
+                                 ".bash_profile",
+                                 ".bash_login",
+                                 ".bash_logout",
+                                 ".bash_aliases",
+                                 ".zshenv",
+                                 ".zprofile",
+                                 ".zshrc",
+                                 ".zlogin",
+                                 ".zlogout",
+                                 ".kshrc",
+                                 ".cshrc",
+                                 ".tcshrc",
+                                 ".login",
+                                 ".gdbinit",
+                                 ".mcp.json",
+                                 ".mise.toml",
+                                 ".pre-commit-config.yaml",
+                                 ".devcontainer.json",
+                                 ".devcontainer/",
+                                 ".husky/",
+                                 ".vscode/",
+                                 ".idea/",
+                                 ".ssh/",
+                                 ".github/workflows/",
+                                 ".claude/settings.json",
+                                 ".claude/settings.local.json",
+                                 ".cursor/mcp.json",
+                                 ".cargo/config",
+                                 ".cargo/config.toml",
+                                 ".config/git/config",
+                                 ".config/fish/config.fish"};
 
 // The value of core.hooksPath in the text of a git configuration, or "". Any of several values is
 // enough, because the file itself is watched. Only what lies in the work tree is of interest here.
@@ -36434,9 +36702,7 @@ std::string WatchedFiles::text_of(const Place& place, const std::string& file) {
 }
 
 void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
-  std::string_view rest = watched_paths;
-  while (!rest.empty()) {
-    const std::string_view path = take_part(rest, ' ');
+  for (const std::string_view path : watched_paths) {
     if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
     if (ends_with(path, "/"sv))
       look_at_entries(place, std::string(path.substr(0, path.size() - 1)));
@@ -38593,6 +38859,26 @@ int serve_copy(const Json& ground, int in, int out) {
   return 0;
 }
 
+const char* words_of_copy(CopyReport::Kind kind) {
+  switch (kind) {
+    case CopyReport::conflict:
+      return "changed both here and there, so each side keeps its own (remove one of them to have "
+             "the other): ";
+    case CopyReport::special:
+      return "not copied, as it is neither a file nor a folder nor a link: ";
+    case CopyReport::unreadable:
+      return "not copied, as it cannot be read: ";
+    case CopyReport::deep:
+      return "not copied, as it lies too deep: ";
+    case CopyReport::not_writable:
+      return "not changed here, where it may only be read: ";
+    case CopyReport::failed:
+    case CopyReport::kinds:
+      break;
+  }
+  return "not copied: ";
+}
+
 }  // namespace
 
 void CopyNames::add(std::string_view path) {
@@ -38617,17 +38903,11 @@ bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view 
 }
 
 std::string CopyReport::text(std::string_view where, std::string& said) const {
-  constexpr std::string_view texts =
-      "changed both here and there, so each side keeps its own (remove one of them to have the "
-      "other): \n"
-      "not copied, as it is neither a file nor a folder nor a link: \n"
-      "not copied, as it cannot be read: \nnot copied, as it lies too deep: \n"
-      "not changed here, where it may only be read: \nnot copied: \n";
-  std::string_view left = texts;
   std::string all;
   for (int kind = 0; kind < kinds; ++kind) {
     const CopyNames& these = names[kind];
-    std::string note = concat("%: %%", {where, take_part(left, '\n'), these.text});
+    std::string note =
+        concat("%: %%", {where, words_of_copy(static_cast<CopyReport::Kind>(kind)), these.text});
     if (these.count > 5) append_all(note, " and % more", {these.count - 5});
     if (kind == failed) append_all(note, ": %", {errno_text(error)});
     const bool stays = kind >= special && kind <= deep;
@@ -40069,23 +40349,28 @@ constexpr std::size_t longest_preface = std::size_t{64} << 10;
 constexpr std::size_t longest_account = 1024;
 constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
-// What transports write when they fail, and what to do about it: see help_in().
-constexpr std::string_view place_troubles =
-    "place_agent: \tthe agent cannot be put there\n"
-    "host key verification failed\tits host key is not known, or another one than before: connect "
-    "once by hand and compare it\n"
-    "permission denied (\tit wants a key that is loaded, and no password can be asked for here\n"
-    "could not resolve\tno machine has this name\n"
-    "connection refused\tnothing listens there: is it up, and is the port right?\n"
-    "timed out\tit does not answer: is it up, and reachable from here?\n"
-    "no route to host\tit cannot be reached from here\n"
-    "exec format error\tthe agent there is for another processor\n"
-    "cannot execute\tthe agent there is not a program that runs there\n"
-    "unknown option\tthe agent there is of another version\n";
+// What transports write when they fail, and what to do about it.
+constexpr HelpRow place_troubles[] = {
+    {"place_agent: ", "the agent cannot be put there"},
+    {"host key verification failed",
+     "its host key is not known, or another one than before: connect once by hand and compare it"},
+    {"permission denied (", "it wants a key that is loaded, and no password can be asked for here"},
+    {"could not resolve", "no machine has this name"},
+    {"connection refused", "nothing listens there: is it up, and is the port right?"},
+    {"timed out", "it does not answer: is it up, and reachable from here?"},
+    {"no route to host", "it cannot be reached from here"},
+    {"exec format error", "the agent there is for another processor"},
+    {"cannot execute", "the agent there is not a program that runs there"},
+    {"unknown option", "the agent there is of another version"},
+};
+constexpr auto packed_place_troubles = pack_help<place_troubles>();
 // Not in a container, which has no such options.
-constexpr std::string_view no_agent_there =
-    "not found|no such file\tthere is no such program there: install codeexec-mcp, name it "
-    "(place_agent_path), or let it be copied (place_agent)\n";
+constexpr HelpRow no_agent_there[] = {
+    {"not found|no such file",
+     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
+     "be copied (place_agent)"},
+};
+constexpr auto packed_no_agent_there = pack_help<no_agent_there>();
 
 struct PlaceFact {
   const char* name;
@@ -40200,8 +40485,8 @@ void* PlaceLink::thread_main(void* self) {
 // The error of an agent that has not answered.
 SharedError PlaceLink::failure() const {
   std::string said = said_.text();
-  std::string_view help = help_in(said, place_troubles);
-  if (help.empty() && !is_container_) help = help_in(said, no_agent_there);
+  std::string_view help = help_in(said, packed_place_troubles.table());
+  if (help.empty() && !is_container_) help = help_in(said, packed_no_agent_there.table());
   while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
   return make_error(ErrorCode::io, "cannot reach %: %%%%%",
                     {name_, help, help.empty() ? "" : "; ", reason_,
@@ -40685,7 +40970,15 @@ Expected<void> check_copy(const PlaceOptions& options, const std::string& worksp
 }  // namespace
 
 const char* name(PlaceWorkspace workspace) noexcept {
-  return name_in("shared\0remote\0copy\0", static_cast<int>(workspace));
+  switch (workspace) {
+    case PlaceWorkspace::shared:
+      return "shared";
+    case PlaceWorkspace::remote:
+      return "remote";
+    case PlaceWorkspace::copy:
+      return "copy";
+  }
+  return "";
 }
 
 struct PlaceExecutor::Place final : FilesElsewhere {
@@ -41743,13 +42036,59 @@ Expected<std::shared_ptr<PlaceEngine>> kubernetes_pods(const KubernetesOptions& 
 
 namespace {
 
-// Group, resource and verbs, a line each.
-constexpr std::string_view rules_of_pods =
-    " pods create get list watch delete\n pods/exec create get\n events list\n";
-constexpr std::string_view rules_of_claims =
-    " pods get watch\n pods/exec create get\n events list\n"
-    "extensions.agents.x-k8s.io sandboxclaims create get list watch delete\n"
-    "agents.x-k8s.io sandboxes get\n";
+// What a user must be allowed to do.
+struct ClusterRight {
+  std::string_view group;  // of the API; empty: its core
+  std::string_view resource;
+  Names verbs;
+};
+constexpr NameList manage_verbs{"create", "get", "list", "watch", "delete"};
+constexpr NameList start_verbs{"create", "get"};
+constexpr NameList watch_verbs{"get", "watch"};
+constexpr NameList list_verbs{"list"};
+constexpr NameList get_verbs{"get"};
+
+constexpr ClusterRight rights_on_pods[] = {
+    {"", "pods", manage_verbs},
+    {"", "pods/exec", start_verbs},
+    {"", "events", list_verbs},
+};
+constexpr ClusterRight rights_on_claims[] = {
+    {"", "pods", watch_verbs},
+    {"", "pods/exec", start_verbs},
+    {"", "events", list_verbs},
+    {"extensions.agents.x-k8s.io", "sandboxclaims", manage_verbs},
+    {"agents.x-k8s.io", "sandboxes", get_verbs},
+};
+
+// What was asked for each right, and the role that gives them.
+class RightsCheck {
+ public:
+  explicit RightsCheck(const std::vector<std::string>& kubectl) : kubectl_(kubectl) {}
+
+  void add(const ClusterRight& right) {
+    std::string list;
+    std::string what(right.resource);
+    if (!right.group.empty()) append_all(what, ".%", {right.group});
+    for (const std::string_view verb : right.verbs) {
+      std::string_view of = what;
+      const std::string_view kind = take_part(of, '/');
+      const ProcessResult may = call_cluster(
+          kubectl_, {"auth", "can-i", std::string(verb), kind, concat("--subresource=%", {of})});
+      append_all(told_, "%% %\n", {may.succeeded() ? "ok   " : "FAIL ", verb, what});
+      append_all(list, {list.empty() ? "" : ", ", verb});
+    }
+    append_all(role_, "- {apiGroups: [\"%\"], resources: [%], verbs: [%]}\n",
+               {right.group, right.resource, list});
+  }
+  std::string text() const { return told_ + role_; }
+
+ private:
+  const std::vector<std::string>& kubectl_;
+  std::string told_ = "ok   kubectl\n";
+  std::string role_ =
+      "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
+};
 
 }  // namespace
 
@@ -41758,30 +42097,12 @@ std::string kubernetes_rights(const KubernetesOptions& options) {
   const ProcessResult version = call_cluster(kubectl, {"version", "-o", "json"});
   if (!version.succeeded())
     return concat("FAIL kubectl: %\n", {kubectl_trouble(complaint_of(version))});
-  std::string told = "ok   kubectl\n";
-  std::string role =
-      "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
-  std::string_view rules = options.warm_pool.empty() ? rules_of_pods : rules_of_claims;
-  while (!rules.empty()) {
-    std::string_view verbs = take_part(rules, '\n');
-    const std::string_view group = take_part(verbs, ' ');
-    const std::string_view resource = take_part(verbs, ' ');
-    std::string list;
-    std::string what(resource);
-    if (!group.empty()) append_all(what, ".%", {group});
-    while (!verbs.empty()) {
-      const std::string verb(take_part(verbs, ' '));
-      std::string_view of = what;
-      const std::string_view kind = take_part(of, '/');
-      const ProcessResult may =
-          call_cluster(kubectl, {"auth", "can-i", verb, kind, concat("--subresource=%", {of})});
-      append_all(told, "%% %\n", {may.succeeded() ? "ok   " : "FAIL ", verb, what});
-      append_all(list, {list.empty() ? "" : ", ", verb});
-    }
-    append_all(role, "- {apiGroups: [\"%\"], resources: [%], verbs: [%]}\n",
-               {group, resource, list});
-  }
-  return told + role;
+  RightsCheck check(kubectl);
+  if (options.warm_pool.empty())
+    for (const ClusterRight& right : rights_on_pods) check.add(right);
+  else
+    for (const ClusterRight& right : rights_on_claims) check.add(right);
+  return check.text();
 }
 
 // cluster/pod_object.cpp --------------------------------------------------------------------------
@@ -41880,28 +42201,30 @@ Expected<std::string> pod_object(const KubernetesOptions& options, const std::st
 
 constexpr std::size_t longest_event = std::size_t{4} << 20;
 
-// What kubectl says, in lower case, and after a tab what to do about it, a line each. The first
-// that is found counts.
-constexpr std::string_view kubernetes_troubles =
-    "kubectl: not found|kubectl: command not found\tinstall kubectl here, or set PATH\n"
-    "exceeded quota\tthe namespace has no room: ask for less (kubernetes_limit), or end others\n"
-    "must specify\tthe namespace wants limits (kubernetes_limit)\n"
-    "violates podsecurity\tthe namespace allows only pods with less rights\n"
-    "forbidden\tthis user may not do that: --doctor prints the Role that is needed\n"
-    "unauthorized|must be logged in\tkubectl must log in first\n"
-    "context was not found|does not exist\t`kubectl config get-contexts` lists them "
-    "(kubernetes_option)\n"
-    "namespaces \"\t`kubectl get namespaces` lists them (kubernetes_option)\n"
-    "resource mapping not found|doesn't have a resource type\tagent-sandbox v1beta1 is not "
-    "installed there\n"
-    "unknown flag\t`kubectl options` lists them (kubernetes_option)\n"
-    "refused|unable to connect\tnothing answers there: is the cluster up, and the context right?\n"
-    "errimageneverpull\tthe node does not have the image, and may not get it\n"
-    "errimagepull|imagepullbackoff\tis its name right, and may the node get it?\n"
-    "invalidimagename\tan image is called registry/name:tag (kubernetes_image)\n"
-    "runasnonroot\tthe image has no such user: it must run as another than root\n"
-    "warmpoolnotfound\t`kubectl get sandboxwarmpools` lists them (kubernetes_warm_pool)\n"
-    "outof\tthe node has too little of that: ask for less (kubernetes_limit)\n";
+// What kubectl says, and what to do about it.
+constexpr HelpRow kubernetes_troubles[] = {
+    {"kubectl: not found|kubectl: command not found", "install kubectl here, or set PATH"},
+    {"exceeded quota", "the namespace has no room: ask for less (kubernetes_limit), or end others"},
+    {"must specify", "the namespace wants limits (kubernetes_limit)"},
+    {"violates podsecurity", "the namespace allows only pods with less rights"},
+    {"forbidden", "this user may not do that: --doctor prints the Role that is needed"},
+    {"unauthorized|must be logged in", "kubectl must log in first"},
+    {"context was not found|does not exist",
+     "`kubectl config get-contexts` lists them (kubernetes_option)"},
+    {"namespaces \"", "`kubectl get namespaces` lists them (kubernetes_option)"},
+    {"resource mapping not found|doesn't have a resource type",
+     "agent-sandbox v1beta1 is not installed there"},
+    {"unknown flag", "`kubectl options` lists them (kubernetes_option)"},
+    {"refused|unable to connect",
+     "nothing answers there: is the cluster up, and the context right?"},
+    {"errimageneverpull", "the node does not have the image, and may not get it"},
+    {"errimagepull|imagepullbackoff", "is its name right, and may the node get it?"},
+    {"invalidimagename", "an image is called registry/name:tag (kubernetes_image)"},
+    {"runasnonroot", "the image has no such user: it must run as another than root"},
+    {"warmpoolnotfound", "`kubectl get sandboxwarmpools` lists them (kubernetes_warm_pool)"},
+    {"outof", "the node has too little of that: ask for less (kubernetes_limit)"},
+};
+constexpr auto packed_kubernetes_troubles = pack_help<kubernetes_troubles>();
 
 // Adds "OOMKilled: its message".
 void add_reason(std::string& why, const Json& part) {
@@ -41957,7 +42280,9 @@ PodState state_of_claim(const Json& claim, std::string& why) {
   return ready["status"sv].as_string() == "True" ? pod_ready : pod_waits;
 }
 
-std::string_view kubectl_help(std::string_view said) { return help_in(said, kubernetes_troubles); }
+std::string_view kubectl_help(std::string_view said) {
+  return help_in(said, packed_kubernetes_troubles.table());
+}
 
 std::string kubectl_trouble(std::string_view said) {
   // The error is the last line, behind a log of attempts.
@@ -42049,15 +42374,17 @@ constexpr char holder_script[] = "echo \"$SLURM_JOB_ID\"; exec cat";
 constexpr std::string_view comment_start = "codeexec";
 constexpr std::string_view name_start = "codeexec-";
 
-// What Slurm says, and what to do about it: see help_in().
-constexpr std::string_view slurm_troubles =
-    "no such file\tinstall Slurm's programs here, or set PATH\n"
-    "invalid partition\tchoose one that `sinfo` lists (slurm_option)\n"
-    "invalid account\tchoose one that `sacctmgr show associations` lists (slurm_option)\n"
-    "not available|can not be satisfied\tno node has what is asked for (slurm_option)\n"
-    "unable to contact\tits controller does not answer: ask who runs the cluster\n"
-    "access\tthis user may not do that: ask who runs the cluster\n"
-    "unrecognized option\tsalloc --help lists them (slurm_option)\n";
+// What Slurm says, and what to do about it.
+constexpr HelpRow slurm_troubles[] = {
+    {"no such file", "install Slurm's programs here, or set PATH"},
+    {"invalid partition", "choose one that `sinfo` lists (slurm_option)"},
+    {"invalid account", "choose one that `sacctmgr show associations` lists (slurm_option)"},
+    {"not available|can not be satisfied", "no node has what is asked for (slurm_option)"},
+    {"unable to contact", "its controller does not answer: ask who runs the cluster"},
+    {"access", "this user may not do that: ask who runs the cluster"},
+    {"unrecognized option", "salloc --help lists them (slurm_option)"},
+};
+constexpr auto packed_slurm_troubles = pack_help<slurm_troubles>();
 
 class SlurmJobs final : public PlaceEngine {
  public:
@@ -42082,7 +42409,7 @@ class SlurmJobs final : public PlaceEngine {
 SharedError slurm_error(std::string_view what, std::string_view words) {
   std::string said(without_line_ends(words));
   std::replace(said.begin(), said.end(), '\n', ' ');
-  const std::string_view help = help_in(said, slurm_troubles);
+  const std::string_view help = help_in(said, packed_slurm_troubles.table());
   return make_error(ErrorCode::io, "%: %%%",
                     {what, printable(said), help.empty() ? "" : "; ", help});
 }
@@ -42124,7 +42451,7 @@ Expected<void> SlurmJobs::ask_for_job() {
       &failure);
   if (!started)
     return make_error(ErrorCode::not_found, "cannot start salloc: %; %",
-                      {failure.message, help_in("no such file"sv, slurm_troubles)});
+                      {failure.message, help_in("no such file"sv, packed_slurm_troubles.table())});
   holder_ = std::move(*started);
   return {};
 }
@@ -42319,11 +42646,31 @@ struct Jobs::Job {
 // One job: its events, its output, the threads that wait for it.
 
 const char* name(JobState state) noexcept {
-  return name_in("running\0stopped\0failed\0killed\0", static_cast<int>(state));
+  switch (state) {
+    case JobState::running:
+      return "running";
+    case JobState::stopped:
+      return "stopped";
+    case JobState::failed:
+      return "failed";
+    case JobState::killed:
+      return "killed";
+  }
+  return "";
 }
 
 const char* name(Jobs::WaitEnd end) noexcept {
-  return name_in("matched\0ended\0timed_out\0cancelled\0", static_cast<int>(end));
+  switch (end) {
+    case Jobs::WaitEnd::matched:
+      return "matched";
+    case Jobs::WaitEnd::ended:
+      return "ended";
+    case Jobs::WaitEnd::timed_out:
+      return "timed_out";
+    case Jobs::WaitEnd::cancelled:
+      return "cancelled";
+  }
+  return "";
 }
 
 namespace {
@@ -42866,10 +43213,21 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
 // code/language.cpp -------------------------------------------------------------------------------
 // Guessing the language of code.
 
-constexpr std::string_view common_commands =
-    "apt apt-get awk bash brew cargo cat cd chmod cmake conda cp curl docker echo export find "
-    "git go grep head ls make mkdir mv node npm npx pip pip3 pnpm pwd pytest python python3 rm "
-    "sed set sh sort source sudo tail tar touch uv wget which yarn"sv;
+constexpr NameSet common_commands{
+    "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
+    "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
+    "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
+    "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
+    "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn"};
+// Words that begin a compound command of a shell.
+constexpr NameSet shell_keywords{"case", "for", "if", "until", "while"};
+// What stands behind the name of a variable in Python.
+constexpr NameSet python_operators{
+    "!=", "*=", "+=", "-=", "/=", "=", "==", "and", "if", "in", "is", "not", "or"};
+// Words that begin a statement of Python, and one with a block.
+constexpr NameSet python_statements{"assert", "await", "del", "raise"};
+constexpr NameSet python_blocks{"async", "class", "def",  "for",   "if",
+                                "match", "try",   "try:", "while", "with"};
 
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
@@ -42898,16 +43256,16 @@ bool is_shell_line(std::string_view line) {
   const auto has = [line](std::string_view part) {
     return line.find(part) != std::string_view::npos;
   };
-  if (has_entry("if for while until case"sv, word))
+  if (shell_keywords.has(word))
     return has("; then"sv) || has("; do"sv) || starts_with(line, "if ["sv) ||
            starts_with(line, "while ["sv) || word == "until"sv ||
            (word == "case"sv && ends_with(line, " in"sv));
   if (starts_with(word, "./"sv)) return true;
-  if (!has_entry(common_commands, word)) return false;
+  if (!common_commands.has(word)) return false;
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !has_entry("= == != += -= *= /= in is if and or not"sv, next);
+  return !python_operators.has(next);
 }
 
 enum class Guess { yes, no, open };
@@ -42947,8 +43305,8 @@ Guess guess_python(std::string_view line) {
     return decided(all_are(
         rest, [](char c) { return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c); }));
   if (word == "from"sv) return decided(rest.find(" import ") != std::string_view::npos);
-  if (has_entry("assert await del raise"sv, word)) return Guess::yes;
-  if (has_entry("async class def for if match try: try while with"sv, word)) {
+  if (python_statements.has(word)) return Guess::yes;
+  if (python_blocks.has(word)) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -42971,7 +43329,7 @@ std::string language_of_interpreter(std::string_view line) {
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
-  if (has_entry("sh ash dash"sv, program)) return "sh";
+  if (is_any(program, "sh"sv, "ash"sv, "dash"sv)) return "sh";
   if (program == "bash") return "bash";
   if (program == "node"sv) return "javascript";
   return starts_with(program, "python"sv) ? "python" : "";
@@ -43552,20 +43910,33 @@ class CodeRun {
   CodeResult result_ = CodeResult();
 };
 
-// In each row names, extension, program and whether that is a shell. Python is unbuffered: what was
-// printed before a timeout is not lost.
-std::vector<CodeLanguage> usual_languages() {
-  std::string_view rows =
-      "sh shell\tsh\tsh\tshell\nbash\tsh\tbash\tshell\npython py python3\tpy\tpython3 -u\n"
-      "javascript js node\tjs\tnode\nhtml htm\thtml\ncss\tcss"sv;
+struct UsualLanguage {
+  const char* names[3];
+  const char* extension;
+  const char* program[2];  // null: the code is only saved
+  bool shell = false;
+};
+constexpr UsualLanguage usual_languages[] = {
+    {{"sh", "shell"}, "sh", {"sh"}, true},
+    {{"bash"}, "sh", {"bash"}, true},
+    // Unbuffered: what was printed before a timeout is not lost.
+    {{"python", "py", "python3"}, "py", {"python3", "-u"}},
+    {{"javascript", "js", "node"}, "js", {"node"}},
+    {{"html", "htm"}, "html", {}},
+    {{"css"}, "css", {}},
+};
+
+std::vector<CodeLanguage> make_languages() {
+  const auto add = [](std::vector<std::string>& list, const char* text) {
+    if (text) list.push_back(text);
+  };
   std::vector<CodeLanguage> languages;
-  while (!rows.empty()) {
-    std::string_view row = take_part(rows, '\n');
+  for (const UsualLanguage& usual : usual_languages) {
     CodeLanguage& language = languages.emplace_back();
-    language.names = split_at_blanks(take_part(row, '\t'));
-    language.extension = take_part(row, '\t');
-    language.program = split_at_blanks(take_part(row, '\t'));
-    language.shell = !row.empty();
+    for (const char* const name : usual.names) add(language.names, name);
+    for (const char* const word : usual.program) add(language.program, word);
+    language.extension = usual.extension;
+    language.shell = usual.shell;
   }
   return languages;
 }
@@ -43573,7 +43944,7 @@ std::vector<CodeLanguage> usual_languages() {
 }  // namespace
 
 const std::vector<CodeLanguage>& default_languages() {
-  static const std::vector<CodeLanguage> languages = usual_languages();
+  static const std::vector<CodeLanguage> languages = make_languages();
   return languages;
 }
 
@@ -44880,27 +45251,82 @@ bool is_trivial(std::string_view value) {
   if (value.size() < Redactor::min_size) return true;
   if (value.size() <= 5 && value.find_first_not_of("0123456789.-+") == std::string_view::npos)
     return true;
-  return is_word_of(in_lower_case(value),
-                    "true false none null auto always never default enabled disabled info debug "
-                    "warning error test development staging production localhost 127.0.0.1 0.0.0.0 "
-                    "utf-8 c.utf-8");
+  static constexpr NameSet words{"0.0.0.0", "127.0.0.1", "always",      "auto",      "c.utf-8",
+                                 "debug",   "default",   "development", "disabled",  "enabled",
+                                 "error",   "false",     "info",        "localhost", "never",
+                                 "none",    "null",      "production",  "staging",   "test",
+                                 "true",    "utf-8",     "warning"};
+  return words.has(in_lower_case(value));
 }
 
 // Variables of the host's system, session and programs. In a container they would be wrong.
-constexpr std::string_view variables_of_host =
-    "_ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR "
-    "TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV "
-    "IFS CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* "
-    "DISPLAY WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* "
-    "INVOCATION_ID JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME "
-    "PYTHONPATH CONDA_* _CE_* NVM_* CODEEXEC_*";
+constexpr NameList variables_of_host{"_",
+                                     "PATH",
+                                     "HOME",
+                                     "PWD",
+                                     "OLDPWD",
+                                     "SHELL",
+                                     "USER",
+                                     "USERNAME",
+                                     "LOGNAME",
+                                     "HOSTNAME",
+                                     "TMPDIR",
+                                     "TMP",
+                                     "TEMP",
+                                     "TEMPDIR",
+                                     "TERM",
+                                     "TERMCAP",
+                                     "TERMINFO*",
+                                     "COLUMNS",
+                                     "LINES",
+                                     "LS_COLORS",
+                                     "LESSOPEN",
+                                     "LESSCLOSE",
+                                     "SHLVL",
+                                     "SHELLOPTS",
+                                     "BASH*",
+                                     "ENV",
+                                     "IFS",
+                                     "CDPATH",
+                                     "PS1",
+                                     "PS2",
+                                     "PS4",
+                                     "PROMPT_COMMAND",
+                                     "MAIL",
+                                     "LD_*",
+                                     "DYLD_*",
+                                     "GCONV_PATH",
+                                     "LOCPATH",
+                                     "XDG_*",
+                                     "DBUS_*",
+                                     "DISPLAY",
+                                     "WAYLAND_*",
+                                     "XAUTHORITY",
+                                     "SSH_*",
+                                     "GPG_*",
+                                     "SUDO_*",
+                                     "DOCKER_*",
+                                     "CONTAINER_*",
+                                     "BUILDKIT_*",
+                                     "INVOCATION_ID",
+                                     "JOURNAL_STREAM",
+                                     "NOTIFY_SOCKET",
+                                     "LISTEN_*",
+                                     "SYSTEMD_*",
+                                     "VIRTUAL_ENV*",
+                                     "PYTHONHOME",
+                                     "PYTHONPATH",
+                                     "CONDA_*",
+                                     "_CE_*",
+                                     "NVM_*",
+                                     "CODEEXEC_*"};
 
 // True if a variable of the host is no secret: by its name, or as its value is a path of the host.
 bool is_harmless(std::string_view variable, const std::string& value) {
-  return is_word_of(variable,
-                    "LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR FORCE_COLOR EDITOR VISUAL PAGER "
-                    "MANPAGER") ||
-         (value[0] == '/' && ::access(value.c_str(), F_OK) == 0);
+  static constexpr NameList known{"LANG",      "LANGUAGE", "LC_*",        "TZ",
+                                  "COLORTERM", "NO_COLOR", "FORCE_COLOR", "EDITOR",
+                                  "VISUAL",    "PAGER",    "MANPAGER"};
+  return known.match(variable) || (value[0] == '/' && ::access(value.c_str(), F_OK) == 0);
 }
 
 // Reads the credentials in the order of the table above. Values are collected by name, so that
@@ -44989,8 +45415,7 @@ class CredentialReader {
     for (char** entry = environ; entry && *entry; ++entry) {
       const std::string_view text = *entry;
       const std::string_view variable = text.substr(0, text.find('='));
-      if (variable.size() == text.size() || !is_name(variable) ||
-          is_word_of(variable, variables_of_host))
+      if (variable.size() == text.size() || !is_name(variable) || variables_of_host.match(variable))
         continue;
       add_of_host(std::string(variable), std::string(text.substr(variable.size() + 1)));
     }
@@ -45159,11 +45584,27 @@ Expected<void> packages_from_json(const Json& value, ContainerOptions& options) 
 // words: engines have few exit codes, and 1 and 125 stand for nearly everything.
 
 const char* name(ImagePolicy policy) noexcept {
-  return name_in("never\0missing\0always\0", static_cast<int>(policy));
+  switch (policy) {
+    case ImagePolicy::never:
+      return "never";
+    case ImagePolicy::missing:
+      return "missing";
+    case ImagePolicy::always:
+      return "always";
+  }
+  return "";
 }
 
 const char* name(ContainerNetwork network) noexcept {
-  return name_in("none\0bridge\0host\0", static_cast<int>(network));
+  switch (network) {
+    case ContainerNetwork::none:
+      return "none";
+    case ContainerNetwork::bridge:
+      return "bridge";
+    case ContainerNetwork::host:
+      return "host";
+  }
+  return "";
 }
 
 namespace {
@@ -45190,52 +45631,54 @@ ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::s
   return call;
 }
 
-// Words of engines and the advice for each, by the kind of error. The first that is found counts;
-// see help_in() for the form of the tables.
-struct EngineTroubles {
+// Words of engines, the kind of error that they stand for, and the advice. The first row counts.
+struct EngineTrouble {
   ErrorCode code;
-  std::string_view table;
+  const char* said;  // as of HelpRow
+  const char* help;
 };
-constexpr EngineTroubles engine_troubles[] = {
-    {ErrorCode::permission_denied,
-     "permission denied while trying to connect\tlet this user have the engine's socket (group "
-     "docker), or use a rootless engine\n"
-     "mounts denied\tshare that folder with the engine's machine\n"},
+constexpr EngineTrouble engine_troubles[] = {
+    {ErrorCode::permission_denied, "permission denied while trying to connect",
+     "let this user have the engine's socket (group docker), or use a rootless engine"},
+    {ErrorCode::permission_denied, "mounts denied", "share that folder with the engine's machine"},
+    {ErrorCode::invalid_argument, "context not found", "see `docker context ls`"},
+    {ErrorCode::invalid_argument, "resolve docker endpoint", "set another context or host"},
+    {ErrorCode::invalid_argument, "already in use", "set another agent_id or instance_id"},
+    {ErrorCode::invalid_argument, "memory limit", "set memory to 6 MiB or more"},
+    {ErrorCode::invalid_argument, "unknown runtime|runtime name",
+     "`docker info` lists the runtimes it has"},
+    {ErrorCode::invalid_argument, "range of cpus", "set cpus to no more than that"},
+    {ErrorCode::invalid_argument, "unable to find user", "set user to UID:GID"},
+    {ErrorCode::invalid_argument, "\"sh\": executable file not found",
+     "the image needs a shell, sh"},
     {ErrorCode::invalid_argument,
-     "context not found\tsee `docker context ls`\n"
-     "resolve docker endpoint\tset another context or host\n"
-     "already in use\tset another agent_id or instance_id\n"
-     "memory limit\tset memory to 6 MiB or more\n"
-     "unknown runtime|runtime name\t`docker info` lists the runtimes it has\n"
-     "range of cpus\tset cpus to no more than that\n"
-     "unable to find user\tset user to UID:GID\n"
-     "\"sh\": executable file not found\tthe image needs a shell, sh\n"
-     "codeexec-mcp failed|glibc|executable file not found|failed to exec pid1\tthe image cannot "
-     "run the agent: name a static one (place_agent), which `cmake --build build --target "
-     "codeexec-place-static` makes\n"},
-    {ErrorCode::io,
-     "annot connect to |failed to connect to the docker\tstart the engine, or name another by "
-     "DOCKER_HOST\n"
-     "no such host\tcheck the network, or build the image (sh docker/build.sh)\n"
-     "i/o timeout\tcheck the network and the engine's proxy\n"
-     "is paused\tunpause it; the next command does that, too\n"
-     "is not running\tsomebody has stopped it; the next command starts it\n"},
-    {ErrorCode::not_found,
-     "such image|image not known\tbuild it (sh docker/build.sh), or let it be pulled "
-     "(image_policy)\n"
-     "pull access denied\tcheck its name, log in to its registry, or build it (sh "
-     "docker/build.sh)\n"
-     "manifest unknown\tcheck the tag of the image\n"
-     "such container\tsomebody has removed it; the next command makes it\n"
-     "bind source path does not exist\tmounts are paths of the engine's machine\n"
-     "container-init binary\tinstall catatonit, which podman needs\n"},
-    {ErrorCode::limit,
-     "toomanyrequests\tlog in to the registry, or wait\n"
-     "no space left\tmake room on the engine's disk (`docker system prune`)\n"},
-    {ErrorCode::unsupported,
-     "select device driver\tthe engine's machine needs the GPU's toolkit\n"
-     "unknown flag\tthis needs docker 20.10 or podman 4\n"},
+     "codeexec-mcp failed|glibc|executable file not found|failed to exec pid1",
+     "the image cannot run the agent: name a static one (place_agent), which `cmake --build build "
+     "--target codeexec-place-static` makes"},
+    {ErrorCode::io, "annot connect to |failed to connect to the docker",
+     "start the engine, or name another by DOCKER_HOST"},
+    {ErrorCode::io, "no such host", "check the network, or build the image (sh docker/build.sh)"},
+    {ErrorCode::io, "i/o timeout", "check the network and the engine's proxy"},
+    {ErrorCode::io, "is paused", "unpause it; the next command does that, too"},
+    {ErrorCode::io, "is not running", "somebody has stopped it; the next command starts it"},
+    {ErrorCode::not_found, "such image|image not known",
+     "build it (sh docker/build.sh), or let it be pulled (image_policy)"},
+    {ErrorCode::not_found, "pull access denied",
+     "check its name, log in to its registry, or build it (sh docker/build.sh)"},
+    {ErrorCode::not_found, "manifest unknown", "check the tag of the image"},
+    {ErrorCode::not_found, "such container", "somebody has removed it; the next command makes it"},
+    {ErrorCode::not_found, "bind source path does not exist",
+     "mounts are paths of the engine's machine"},
+    {ErrorCode::not_found, "container-init binary", "install catatonit, which podman needs"},
+    {ErrorCode::limit, "toomanyrequests", "log in to the registry, or wait"},
+    {ErrorCode::limit, "no space left", "make room on the engine's disk (`docker system prune`)"},
+    {ErrorCode::unsupported, "select device driver",
+     "the engine's machine needs the GPU's toolkit"},
+    {ErrorCode::unsupported, "unknown flag", "this needs docker 20.10 or podman 4"},
 };
+constexpr auto packed_troubles = pack_help<engine_troubles>();
+constexpr auto trouble_codes =
+    pack_entries<engine_troubles>([](const EngineTrouble& row) { return row.code; });
 
 std::string engine_words(const ProcessResult& result) {
   constexpr std::size_t longest = 400;
@@ -45276,11 +45719,11 @@ SharedError engine_error(const EngineOptions& engine, const ProcessResult& resul
     if (result.system_error == EACCES) code = ErrorCode::permission_denied;
     help = "install docker or podman, or set the engine's program"sv;
   } else {
-    for (const auto& [kind, table] : engine_troubles) {
-      help = help_in(reason, table);
-      if (help.empty()) continue;
-      code = kind;
-      break;
+    const NameTable troubles = packed_troubles.table();
+    const std::size_t row = find_help(reason, troubles);
+    if (row < troubles.rows) {
+      code = trouble_codes[row];
+      help = troubles.at(row, 1).first();
     }
     if (reason.empty())
       reason = result.message.empty() ? concat("status %", {result.exit_code}) : result.message;
@@ -45460,9 +45903,9 @@ class EnvFileReader {
       const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
       if (c == '\r' && next == '\n') continue;
       if (c == '\\' && quote == '"') {
-        constexpr std::string_view escapes = "nrt\"\\$";
-        if (const std::size_t which = escapes.find(next); which != std::string_view::npos) {
-          c = "\n\r\t\"\\$"[which];
+        const bool is_itself = next == '"' || next == '\\' || next == '$';
+        if (is_itself || next == 'n' || next == 'r' || next == 't') {
+          c = is_itself ? next : escaped_character(next);
           ++at_;
         }
       }
@@ -48441,7 +48884,9 @@ std::string result_text(const ToolResult& result, bool modern, std::string_view 
 }
 
 bool is_log_level(const Json& value) {
-  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
+  static constexpr NameSet levels{"alert", "critical", "debug",  "emergency",
+                                  "error", "info",     "notice", "warning"};
+  return levels.has(value.as_string());
 }
 
 std::optional<RpcError> envelope_error(const Json& meta) {
@@ -48624,16 +49069,28 @@ void Outbox::wait_for_client() {
 // mcp/parameters.cpp ------------------------------------------------------------------------------
 // Parameters of tools: arguments are checked against them.
 
-// The types in the order of Json::Kind: the name in a schema, and the words in a message.
 struct ParameterTypeWords {
-  const char* name;
-  const char* phrase;
+  ParameterType type;
+  const char* name;    // in a schema
+  const char* phrase;  // in a message
 };
 constexpr ParameterTypeWords parameter_type_words[] = {
-    {"null", "null"},        {"boolean", "a boolean"}, {"integer", "an integer"},
-    {"number", "a number"},  {"string", "a string"},   {"array", "an array"},
-    {"object", "an object"},
+    {ParameterType::null, "null", "null"},
+    {ParameterType::boolean, "boolean", "a boolean"},
+    {ParameterType::integer, "integer", "an integer"},
+    {ParameterType::number, "number", "a number"},
+    {ParameterType::string, "string", "a string"},
+    {ParameterType::array, "array", "an array"},
+    {ParameterType::object, "object", "an object"},
 };
+
+constexpr bool types_in_order() {
+  std::size_t place = 0;
+  for (const ParameterTypeWords& row : parameter_type_words)
+    if (static_cast<std::size_t>(row.type) != place++) return false;
+  return place == static_cast<std::size_t>(ParameterType::object) + 1;
+}
+static_assert(types_in_order(), "a row for each type, in the order of Json::Kind");
 
 const ParameterTypeWords& words_of_type(ParameterType type) {
   return parameter_type_words[static_cast<std::size_t>(type)];
@@ -57017,11 +57474,11 @@ std::string meant_mode(std::string_view mode, std::string_view modes) {
 }
 
 std::string meant_choice(std::string_view word, std::string_view choices) {
-  constexpr std::string_view denials = "off none no false disable disabled";
+  static constexpr NameSet denials{"disable", "disabled", "false", "no", "none", "off"};
   NearestName nearest(word);
   for (std::string_view rest = choices; !rest.empty();) {
     const std::string_view choice = trim_blanks(take_part(rest, ','));
-    if ((choice == "off"sv || choice == "none"sv) && has_entry(denials, word))
+    if ((choice == "off"sv || choice == "none"sv) && denials.has(word))
       return concat("; write %", {choice});
     nearest.consider(choice);
   }
@@ -58265,10 +58722,11 @@ constexpr const char* skip_texts[] = {"",
 Skip reason_to_skip(const Json& record) {
   const std::string& outcome = record["outcome"sv].as_string();
   if (outcome == "refused" || !record["allowed"sv].as_bool()) return Skip::refused;
-  if (!has_entry("exited signaled timed_out", outcome)) return Skip::unfinished;
-  if (!has_entry("run execute_command execute_code start_background_shell",
-                 record["tool"sv].as_string()) ||
-      record.find("code"sv))
+  static constexpr NameSet endings{"exited", "signaled", "timed_out"};
+  static constexpr NameSet tools{"execute_code", "execute_command", "run",
+                                 "start_background_shell"};
+  if (!endings.has(outcome)) return Skip::unfinished;
+  if (!tools.has(record["tool"sv].as_string()) || record.find("code"sv))
     return Skip::no_command;
   if (record.find("command_bytes"sv)) return Skip::cut;
   if (record.find("input_bytes"sv)) return Skip::input;

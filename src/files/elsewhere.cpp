@@ -93,7 +93,7 @@ Expected<FileContent> FilesElsewhere::read(std::string_view path, const FileRang
     content.*member = (flags & 1) != 0;
     flags >>= 1;
   }
-  if (has_entry("image/png image/jpeg image/gif image/webp"sv, message.extra))
+  if (is_any(message.extra, "image/png"sv, "image/jpeg"sv, "image/gif"sv, "image/webp"sv))
     content.mime_type.swap(message.extra);
   return found;
 }
