@@ -17,6 +17,7 @@ namespace {
 struct ClusterRight {
   std::string_view group;  // of the API; empty: its core
   std::string_view resource;
+  std::string_view below;  // the resource; empty: it is the resource itself
   Names verbs;
 };
 constexpr NameList manage_verbs{"create", "get", "list", "watch", "delete"};
@@ -26,16 +27,16 @@ constexpr NameList list_verbs{"list"};
 constexpr NameList get_verbs{"get"};
 
 constexpr ClusterRight rights_on_pods[] = {
-    {"", "pods", manage_verbs},
-    {"", "pods/exec", start_verbs},
-    {"", "events", list_verbs},
+    {"", "pods", "", manage_verbs},
+    {"", "pods", "exec", start_verbs},
+    {"", "events", "", list_verbs},
 };
 constexpr ClusterRight rights_on_claims[] = {
-    {"", "pods", watch_verbs},
-    {"", "pods/exec", start_verbs},
-    {"", "events", list_verbs},
-    {"extensions.agents.x-k8s.io", "sandboxclaims", manage_verbs},
-    {"agents.x-k8s.io", "sandboxes", get_verbs},
+    {"", "pods", "", watch_verbs},
+    {"", "pods", "exec", start_verbs},
+    {"", "events", "", list_verbs},
+    {"extensions.agents.x-k8s.io", "sandboxclaims", "", manage_verbs},
+    {"agents.x-k8s.io", "sandboxes", "", get_verbs},
 };
 
 // What was asked for each right, and the role that gives them.
@@ -44,19 +45,18 @@ class RightsCheck {
   explicit RightsCheck(const std::vector<std::string>& kubectl) : kubectl_(kubectl) {}
 
   void add(const ClusterRight& right) {
+    const std::string kind =
+        concat("%%%", {right.resource, right.group.empty() ? "" : ".", right.group});
+    const std::string below = concat("%%", {right.below.empty() ? "" : "/", right.below});
     std::string list;
-    std::string what(right.resource);
-    if (!right.group.empty()) append_all(what, ".%", {right.group});
     for (const std::string_view verb : right.verbs) {
-      std::string_view of = what;
-      const std::string_view kind = take_part(of, '/');
-      const ProcessResult may = call_cluster(
-          kubectl_, {"auth", "can-i", std::string(verb), kind, concat("--subresource=%", {of})});
-      append_all(told_, "%% %\n", {may.succeeded() ? "ok   " : "FAIL ", verb, what});
+      const ProcessResult may = call_cluster(kubectl_, {"auth", "can-i", std::string(verb), kind,
+                                                        concat("--subresource=%", {right.below})});
+      append_all(told_, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
       append_all(list, {list.empty() ? "" : ", ", verb});
     }
-    append_all(role_, "- {apiGroups: [\"%\"], resources: [%], verbs: [%]}\n",
-               {right.group, right.resource, list});
+    append_all(role_, "- {apiGroups: [\"%\"], resources: [%%], verbs: [%]}\n",
+               {right.group, right.resource, below, list});
   }
   std::string text() const { return told_ + role_; }
 
