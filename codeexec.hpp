@@ -42040,6 +42040,7 @@ namespace {
 struct ClusterRight {
   std::string_view group;  // of the API; empty: its core
   std::string_view resource;
+  std::string_view below;  // the resource; empty: it is the resource itself
   Names verbs;
 };
 constexpr NameList manage_verbs{"create", "get", "list", "watch", "delete"};
@@ -42049,16 +42050,16 @@ constexpr NameList list_verbs{"list"};
 constexpr NameList get_verbs{"get"};
 
 constexpr ClusterRight rights_on_pods[] = {
-    {"", "pods", manage_verbs},
-    {"", "pods/exec", start_verbs},
-    {"", "events", list_verbs},
+    {"", "pods", "", manage_verbs},
+    {"", "pods", "exec", start_verbs},
+    {"", "events", "", list_verbs},
 };
 constexpr ClusterRight rights_on_claims[] = {
-    {"", "pods", watch_verbs},
-    {"", "pods/exec", start_verbs},
-    {"", "events", list_verbs},
-    {"extensions.agents.x-k8s.io", "sandboxclaims", manage_verbs},
-    {"agents.x-k8s.io", "sandboxes", get_verbs},
+    {"", "pods", "", watch_verbs},
+    {"", "pods", "exec", start_verbs},
+    {"", "events", "", list_verbs},
+    {"extensions.agents.x-k8s.io", "sandboxclaims", "", manage_verbs},
+    {"agents.x-k8s.io", "sandboxes", "", get_verbs},
 };
 
 // What was asked for each right, and the role that gives them.
@@ -42067,19 +42068,18 @@ class RightsCheck {
   explicit RightsCheck(const std::vector<std::string>& kubectl) : kubectl_(kubectl) {}
 
   void add(const ClusterRight& right) {
+    const std::string kind =
+        concat("%%%", {right.resource, right.group.empty() ? "" : ".", right.group});
+    const std::string below = concat("%%", {right.below.empty() ? "" : "/", right.below});
     std::string list;
-    std::string what(right.resource);
-    if (!right.group.empty()) append_all(what, ".%", {right.group});
     for (const std::string_view verb : right.verbs) {
-      std::string_view of = what;
-      const std::string_view kind = take_part(of, '/');
-      const ProcessResult may = call_cluster(
-          kubectl_, {"auth", "can-i", std::string(verb), kind, concat("--subresource=%", {of})});
-      append_all(told_, "%% %\n", {may.succeeded() ? "ok   " : "FAIL ", verb, what});
+      const ProcessResult may = call_cluster(kubectl_, {"auth", "can-i", std::string(verb), kind,
+                                                        concat("--subresource=%", {right.below})});
+      append_all(told_, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
       append_all(list, {list.empty() ? "" : ", ", verb});
     }
-    append_all(role_, "- {apiGroups: [\"%\"], resources: [%], verbs: [%]}\n",
-               {right.group, right.resource, list});
+    append_all(role_, "- {apiGroups: [\"%\"], resources: [%%], verbs: [%]}\n",
+               {right.group, right.resource, below, list});
   }
   std::string text() const { return told_ + role_; }
 
@@ -52401,15 +52401,6 @@ std::string_view front_matter(std::string_view text, std::string_view key);
 // " name (description), ..." of the folders that have a SKILL.md.
 std::string list_skills(const std::string& folder);
 
-// Makes a tool of a text of rows. The first row is the tool, with its effect: it reads, writes
-// files or runs commands, and clients ask their users by that. Each other row is a parameter, which
-// may have a second name. A name in braces in a description is replaced by its value.
-//   NAME \t TITLE \t reads, writes or runs \t DESCRIPTION
-//   NAME or NAME|OTHER \t KIND \t DESCRIPTION
-// Kinds: required (a text), text, A|B (one of these texts), texts (a list), seconds, truth, from N
-// (a whole number).
-mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value);
-
 // Disables all tools but this one.
 void disable_other_tools(ToolOptions& options, std::string_view tool);
 
@@ -53645,120 +53636,248 @@ mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
   return answer_about(set, id, "signal", Json(), "Process already terminated");
 }
 
+// tools/tool_texts_internal.hpp -------------------------------------------------------------------
+// The texts of tools: a row for each tool, and in it a row for each parameter.
+
+// What a tool does. Clients ask their users by that.
+enum class ToolEffect : char { reads, writes, runs };
+
+// What a parameter takes.
+enum class Takes : char {
+  text,
+  required_text,
+  texts,     // a list
+  encoding,  // utf-8 or base64
+  unit,      // lines or bytes
+  seconds,   // more than none, also with a fraction
+  from_0,    // a whole number
+  from_1,
+  truth,
+};
+
+struct ToolParameter {
+  const char* name = "";
+  Takes takes = Takes::text;
+  const char* description = "";
+  const char* other_name = "";  // which models use, too
+};
+
+// A name in braces in a description is replaced by its value.
+struct ToolText {
+  static constexpr std::size_t most_parameters = 9;
+
+  const char* name;
+  const char* title;
+  ToolEffect effect;
+  const char* description;
+  ToolParameter parameters[most_parameters] = {};
+};
+
+// What a packed row of texts does not have.
+struct ToolFacts {
+  ToolEffect effect = ToolEffect::reads;
+  Takes takes[ToolText::most_parameters] = {};
+};
+constexpr ToolFacts facts_of(const ToolText& tool) {
+  ToolFacts facts;
+  facts.effect = tool.effect;
+  for (std::size_t i = 0; i < ToolText::most_parameters; ++i)
+    facts.takes[i] = tool.parameters[i].takes;
+  return facts;
+}
+
+// The columns: name, title and description of the tool, then those of each parameter.
+enum ToolColumn : std::size_t { name_column, title_column, description_column, parameter_columns };
+enum ParameterColumn : std::size_t {
+  parameter_name,
+  other_name,
+  parameter_description,
+  columns_of_parameter
+};
+
+// The texts of rows that have a ToolText, for pack_names().
+template <const auto& Rows>
+struct ToolTextSource {
+  static constexpr std::size_t count = std::size(Rows);
+  static constexpr std::size_t columns =
+      parameter_columns + columns_of_parameter * ToolText::most_parameters;
+  static constexpr std::string_view text(std::size_t row, std::size_t column) {
+    const ToolText& tool = Rows[row].text;
+    if (column == name_column) return tool.name;
+    if (column == title_column) return tool.title;
+    if (column == description_column) return tool.description;
+    const ToolParameter& parameter =
+        tool.parameters[(column - parameter_columns) / columns_of_parameter];
+    const std::size_t part = (column - parameter_columns) % columns_of_parameter;
+    return part == parameter_name ? parameter.name
+           : part == other_name   ? parameter.other_name
+                                  : parameter.description;
+  }
+  static constexpr char separator(std::size_t) { return '\0'; }
+};
+
+// Makes the tool of a packed row; `value` gives the value of a name in braces.
+mcp::Tool tool_of(const NameTable& texts, std::size_t row, const ToolFacts& facts,
+                  FunctionRef<std::string(std::string_view)> value);
+
 // tools/catalogue.cpp -----------------------------------------------------------------------------
 // The tools as clients see them.
 
 using ToolHandler = mcp::ToolResult (*)(ToolSet&, const mcp::Call&);
 
-// All tools but those of user containers, in the order of tools/list. See tool_of() for the texts.
-// A parameter is explained once: models pay for every byte.
+// All tools but those of user containers, in the order of tools/list. A parameter is explained
+// once: models pay for every byte.
 struct ToolRow {
   ToolHandler handler;
-  const char* text;
+  ToolText text;
   bool in_folder = true;  // see ToolChoice
 };
 constexpr ToolRow tool_rows[] = {
     {execute_command,
-     "execute_command\tRun a command\truns\tRuns a shell command and returns its exit code, stdout "
-     "and stderr. Blocks until it ends or its timeout passes (default {default}). Then everything "
-     "it started is killed, also what `&` or nohup left in the background{instead}. `cd` and "
-     "`export` carry on only to commands of the same session_id.\n"
-     "command\trequired\tFor {shell}\n"
-     "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
-     "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
-     "session_id\ttext\tAny name of A-Z a-z 0-9 . _ -; without work_dir it starts where the last "
-     "one ended.\n"
-     "run_in_background_after\tseconds\tSeconds ({background}) after which it goes on in the "
-     "background, without a timeout unless given.\n"
-     "encoding\tutf-8|base64\tbase64: for binary output.\n"
-     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}.\n"
-     // write_background_shell calls it input.
-     "stdin|input\ttext\tDefault: empty.\n"
-     "idle_timeout\tseconds\tSeconds of silence that end it."},
+     {"execute_command",
+      "Run a command",
+      ToolEffect::runs,
+      "Runs a shell command and returns its exit code, stdout and stderr. Blocks until it ends or "
+      "its timeout passes (default {default}). Then everything it started is killed, also what `&` "
+      "or nohup left in the background{instead}. `cd` and `export` carry on only to commands of "
+      "the same session_id.",
+      {{"command", Takes::required_text, "For {shell}"},
+       {"timeout", Takes::seconds, "Seconds, not milliseconds, at most {most_seconds}."},
+       {"work_dir", Takes::text, "Default, and base of relative paths: the workspace.", "cwd"},
+       {"session_id", Takes::text,
+        "Any name of A-Z a-z 0-9 . _ -; without work_dir it starts where the last one ended."},
+       {"run_in_background_after", Takes::seconds,
+        "Seconds ({background}) after which it goes on in the background, without a timeout unless "
+        "given."},
+       {"encoding", Takes::encoding, "base64: for binary output."},
+       {"max_output", Takes::from_1, "Bytes per stream, at most {most_bytes}."},
+       // write_background_shell calls it input.
+       {"stdin", Takes::text, "Default: empty.", "input"},
+       {"idle_timeout", Takes::seconds, "Seconds of silence that end it."}}}},
     {execute_code,
-     "execute_code\tRun code\truns\tRuns code in sh, bash, python or javascript from a file. "
-     "Markdown with fenced blocks is run block by block until one fails. A first line like "
-     "`# filename: tools/report.py` names the file.\n"
-     "code\trequired\n"
-     "language\ttext\tOr markdown; default: guessed.\n"
-     "timeout\tseconds\n"
-     "work_dir|cwd\ttext\n"
-     "max_output\tfrom 1\n"
-     "idle_timeout\tseconds"},
+     {"execute_code",
+      "Run code",
+      ToolEffect::runs,
+      "Runs code in sh, bash, python or javascript from a file. Markdown with fenced blocks is run "
+      "block by block until one fails. A first line like `# filename: tools/report.py` names the "
+      "file.",
+      {{"code", Takes::required_text},
+       {"language", Takes::text, "Or markdown; default: guessed."},
+       {"timeout", Takes::seconds},
+       {"work_dir", Takes::text, "", "cwd"},
+       {"max_output", Takes::from_1},
+       {"idle_timeout", Takes::seconds}}}},
     {start_background_shell,
-     "start_background_shell\tStart a background command\truns\tStarts a shell command that goes "
-     "on by itself, such as a server, and returns its shell_id at once.\n"
-     "command\trequired\tFor {shell_path}.\n"
-     "work_dir|cwd\ttext\n"
-     "timeout\tseconds\tSeconds; default: none.\n"
-     "terminal\ttruth\tFor an editor, a debugger, a REPL.\n"
-     "rows\tfrom 1\tDefault: 24.\n"
-     "cols\tfrom 1\tDefault: 80.\n"
-     "idle_timeout\tseconds"},
+     {"start_background_shell",
+      "Start a background command",
+      ToolEffect::runs,
+      "Starts a shell command that goes on by itself, such as a server, and returns its shell_id "
+      "at once.",
+      {{"command", Takes::required_text, "For {shell_path}."},
+       {"work_dir", Takes::text, "", "cwd"},
+       {"timeout", Takes::seconds, "Seconds; default: none."},
+       {"terminal", Takes::truth, "For an editor, a debugger, a REPL."},
+       {"rows", Takes::from_1, "Default: 24."},
+       {"cols", Takes::from_1, "Default: 80."},
+       {"idle_timeout", Takes::seconds}}}},
     {get_background_shell_output,
-     "get_background_shell_output\tRead a background command\treads\tReturns what a background "
-     "command has printed. To read only what is new, give the last answer's `next` as `since`.\n"
-     "shell_id\trequired\n"
-     "since\ttext\n"
-     "tail\tfrom 0\tOnly so many last lines.\n"
-     "wait_for\ttext\tUntil a line after `since` matches this pattern (Python's syntax), or it "
-     "ends; \"exit\": until it ends.\n"
-     "timeout\tseconds\tSeconds to wait; default: 30.\n"
-     "screen\ttruth\tWhat its terminal shows now, instead of the output; wait_for then looks at "
-     "that, once there is more than `since`.\n"
-     "max_output\tfrom 1",
+     {"get_background_shell_output",
+      "Read a background command",
+      ToolEffect::reads,
+      "Returns what a background command has printed. To read only what is new, give the last "
+      "answer's `next` as `since`.",
+      {{"shell_id", Takes::required_text},
+       {"since", Takes::text},
+       {"tail", Takes::from_0, "Only so many last lines."},
+       {"wait_for", Takes::text,
+        "Until a line after `since` matches this pattern (Python's syntax), or it ends; \"exit\": "
+        "until it ends."},
+       {"timeout", Takes::seconds, "Seconds to wait; default: 30."},
+       {"screen", Takes::truth,
+        "What its terminal shows now, instead of the output; wait_for then looks at that, once "
+        "there is more than `since`."},
+       {"max_output", Takes::from_1}}},
      false},
     {get_background_shell_status,
-     "get_background_shell_status\tCheck a background command\treads\tTells whether a background "
-     "command is running, stopped (exit code 0), failed or killed.\n"
-     "shell_id\trequired",
+     {"get_background_shell_status",
+      "Check a background command",
+      ToolEffect::reads,
+      "Tells whether a background command is running, stopped (exit code 0), failed or killed.",
+      {{"shell_id", Takes::required_text}}},
      false},
     {write_background_shell,
-     "write_background_shell\tType into a background command\truns\tWrites to its standard input: "
-     "input, then keys. A line needs its \\n, or on a terminal the key enter.\n"
-     "shell_id\trequired\n"
-     "input\ttext\n"
-     "keys\ttexts\tFor a terminal: enter, tab, escape, up, pagedown, f1, ctrl-c, alt-x "
-     "and such.\n"
-     "close_input\ttruth\tIts input ends then.\n"
-     "rows\tfrom 1\tAnother size for its terminal.\n"
-     "cols\tfrom 1",
+     {"write_background_shell",
+      "Type into a background command",
+      ToolEffect::runs,
+      "Writes to its standard input: input, then keys. A line needs its \\n, or on a terminal the "
+      "key enter.",
+      {{"shell_id", Takes::required_text},
+       {"input", Takes::text},
+       {"keys", Takes::texts,
+        "For a terminal: enter, tab, escape, up, pagedown, f1, ctrl-c, alt-x and such."},
+       {"close_input", Takes::truth, "Its input ends then."},
+       {"rows", Takes::from_1, "Another size for its terminal."},
+       {"cols", Takes::from_1}}},
      false},
     {kill_background_shell,
-     "kill_background_shell\tEnd a background command\truns\tEnds it and everything it has "
-     "started: SIGTERM, then SIGKILL.\n"
-     "shell_id\trequired",
+     {"kill_background_shell",
+      "End a background command",
+      ToolEffect::runs,
+      "Ends it and everything it has started: SIGTERM, then SIGKILL.",
+      {{"shell_id", Takes::required_text}}},
      false},
     {list_background_shells,
-     "list_background_shells\tList background commands\treads\tLists those that run, or ended "
-     "lately.",
+     {"list_background_shells", "List background commands", ToolEffect::reads,
+      "Lists those that run, or ended lately."},
      false},
     {read_file,
-     "read_file\tRead a file\treads\tReads a text file, or part of it. Images come as images.\n"
-     "file_path\trequired\tAbsolute, or relative to the workspace.\n"
-     "offset\tfrom 0\tCounted from 0.\n"
-     "count\tfrom 0\tDefault: as many as fit.\n"
-     "unit\tlines|bytes\tDefault: lines.\n"
-     "encoding\tutf-8|base64"},
+     {"read_file",
+      "Read a file",
+      ToolEffect::reads,
+      "Reads a text file, or part of it. Images come as images.",
+      {{"file_path", Takes::required_text, "Absolute, or relative to the workspace."},
+       {"offset", Takes::from_0, "Counted from 0."},
+       {"count", Takes::from_0, "Default: as many as fit."},
+       {"unit", Takes::unit, "Default: lines."},
+       {"encoding", Takes::encoding}}}},
     {write_file,
-     "write_file\tWrite a file\twrites\tWrites a whole file, and makes missing directories.\n"
-     "file_path\trequired\n"
-     "content\trequired\n"
-     "encoding\tutf-8|base64"},
+     {"write_file",
+      "Write a file",
+      ToolEffect::writes,
+      "Writes a whole file, and makes missing directories.",
+      {{"file_path", Takes::required_text},
+       {"content", Takes::required_text},
+       {"encoding", Takes::encoding}}}},
     {list_files,
-     "list_files\tList a directory\treads\tLists what a directory holds.\n"
-     "path\ttext\tDefault: the workspace.\n"
-     "depth\tfrom 1\tLevels to go down; default: 1."},
+     {"list_files",
+      "List a directory",
+      ToolEffect::reads,
+      "Lists what a directory holds.",
+      {{"path", Takes::text, "Default: the workspace."},
+       {"depth", Takes::from_1, "Levels to go down; default: 1."}}}},
     {read_docstring,
-     "read_docstring\tRead a docstring\treads\tReads the docstring of a Python function, class, "
-     "method (Class.method) or module, without running it.\n"
-     "file_path\trequired\n"
-     "function_name\ttext\tDotted; empty: the module."}};
+     {"read_docstring",
+      "Read a docstring",
+      ToolEffect::reads,
+      "Reads the docstring of a Python function, class, method (Class.method) or module, without "
+      "running it.",
+      {{"file_path", Takes::required_text},
+       {"function_name", Takes::text, "Dotted; empty: the module."}}}},
+};
 
-std::string_view name_of(const ToolRow& row) {
-  std::string_view text = row.text;
-  return take_part(text, '\t');
-}
+constexpr auto packed_tools = pack_names<ToolTextSource<tool_rows>>();
+
+// What a tool has besides its texts.
+struct ToolEntry {
+  ToolHandler handler = nullptr;
+  bool in_folder = true;
+  ToolFacts facts = {};
+};
+constexpr auto tool_entries = pack_entries<tool_rows>([](const ToolRow& row) {
+  return ToolEntry{row.handler, row.in_folder, facts_of(row.text)};
+});
+
+std::string_view name_of_tool(std::size_t row) { return packed_tools.table().name(row); }
 
 // What the texts name in braces, by the executor and the options.
 std::string tool_value(std::string_view name, const Executor& executor,
@@ -53783,36 +53902,50 @@ std::string tool_value(std::string_view name, const Executor& executor,
 
 SharedError no_such_tool(std::string_view name) {
   NearestName nearest(name);
-  for (const ToolRow& row : tool_rows) nearest.consider(name_of(row));
+  for (std::size_t row = 0; row < tool_entries.size(); ++row) nearest.consider(name_of_tool(row));
   return make_error(ErrorCode::invalid_argument, "disabled_tools: there is no tool %%",
                     {in_quotes(name), nearest.suggestion()});
 }
 
-// The kinds of parameters.
-void set_kind(mcp::Parameter& parameter, std::string_view kind) {
-  parameter.nullable = kind != "required"sv;
-  parameter.required = kind == "required"sv;
+void set_type(mcp::Parameter& parameter, Takes takes) {
+  parameter.nullable = takes != Takes::required_text;
+  parameter.required = takes == Takes::required_text;
   parameter.type = mcp::ParameterType::string;
-  if (kind == "seconds"sv) {
-    parameter.type = mcp::ParameterType::number;
-    parameter.greater_than = 0;
-  } else if (starts_with(kind, "from "sv)) {
-    parameter.type = mcp::ParameterType::integer;
-    parameter.minimum = kind.back() - '0';
-  } else if (kind == "truth"sv) {
-    parameter.type = mcp::ParameterType::boolean;
-  } else if (kind == "texts"sv) {
-    parameter.type = mcp::ParameterType::array;
-    parameter.items = mcp::ParameterType::string;
+  switch (takes) {
+    case Takes::text:
+    case Takes::required_text:
+      break;
+    case Takes::texts:
+      parameter.type = mcp::ParameterType::array;
+      parameter.items = mcp::ParameterType::string;
+      break;
+    case Takes::encoding:
+      parameter.choices = words_of({"utf-8", "base64"});
+      break;
+    case Takes::unit:
+      parameter.choices = words_of({"lines", "bytes"});
+      break;
+    case Takes::seconds:
+      parameter.type = mcp::ParameterType::number;
+      parameter.greater_than = 0;
+      break;
+    case Takes::from_0:
+    case Takes::from_1:
+      parameter.type = mcp::ParameterType::integer;
+      parameter.minimum = takes == Takes::from_1 ? 1 : 0;
+      break;
+    case Takes::truth:
+      parameter.type = mcp::ParameterType::boolean;
+      break;
   }
-  if (kind.find('|') == std::string_view::npos) return;
-  while (!kind.empty()) add_words(parameter.choices, {take_part(kind, '|')});
 }
 
-mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value) {
-  const auto filled = [&](std::string_view form) {
+mcp::Tool tool_of(const NameTable& texts, std::size_t row, const ToolFacts& facts,
+                  FunctionRef<std::string(std::string_view)> value) {
+  const auto text = [&](std::size_t column) { return texts.at(row, column).first(); };
+  const auto filled = [&](std::size_t column) {
     std::string result;
-    while (!form.empty()) {
+    for (std::string_view form = text(column); !form.empty();) {
       result += take_part(form, '{');
       if (!form.empty()) result += value(take_part(form, '}'));
     }
@@ -53820,44 +53953,44 @@ mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_vie
   };
   mcp::Tool tool;
   tool.tasks = false;
-  std::string_view head = take_part(text, '\n');
-  tool.name = take_part(head, '\t');
-  tool.title = take_part(head, '\t');
-  const std::string_view effect = take_part(head, '\t');
-  tool.description = filled(head);
+  tool.name = text(name_column);
+  tool.title = text(title_column);
+  tool.description = filled(description_column);
   // The hints beyond these have no meaning for a tool that only reads, or are the protocol's
   // defaults: clients that count the bytes of a listing pay for each.
-  if (effect == "reads"sv)
+  if (facts.effect == ToolEffect::reads)
     tool.read_only = true;
   else
     tool.destructive = true;
-  if (effect == "writes"sv) {
+  if (facts.effect == ToolEffect::writes) {
     tool.idempotent = true;
     tool.open_world = false;
   }
-  while (!text.empty()) {
-    std::string_view row = take_part(text, '\n');
-    std::string_view names = take_part(row, '\t');
+  for (std::size_t i = 0; i < ToolText::most_parameters; ++i) {
+    const std::size_t column = parameter_columns + columns_of_parameter * i;
+    const std::string_view name = text(column + parameter_name);
+    if (name.empty()) break;
     mcp::Parameter& parameter = tool.parameters.emplace_back();
-    parameter.name = take_part(names, '|');
-    parameter.other_name = names;
-    set_kind(parameter, take_part(row, '\t'));
-    if (parameter.name == "timeout"sv) tool.tasks = true;  // it may take long
-    parameter.description = filled(row);
+    parameter.name = name;
+    parameter.other_name = text(column + other_name);
+    set_type(parameter, facts.takes[i]);
+    if (name == "timeout"sv) tool.tasks = true;  // it may take long
+    parameter.description = filled(column + parameter_description);
   }
   return tool;
 }
 
 void disable_other_tools(ToolOptions& options, std::string_view tool) {
-  for (const ToolRow& row : tool_rows)
-    if (name_of(row) != tool) add_words(options.disabled_tools, {name_of(row)});
+  for (std::size_t row = 0; row < tool_entries.size(); ++row)
+    if (name_of_tool(row) != tool) add_words(options.disabled_tools, {name_of_tool(row)});
 }
 
 Expected<void> check_disabled(const ToolOptions& options) {
-  for (const std::string& disabled : options.disabled_tools)
-    if (find_where(tool_rows, [&](const ToolRow& row) { return name_of(row) == disabled; }) ==
-        std::end(tool_rows))
-      return no_such_tool(disabled);
+  for (const std::string& disabled : options.disabled_tools) {
+    std::size_t row = 0;
+    while (row < tool_entries.size() && name_of_tool(row) != disabled) ++row;
+    if (row == tool_entries.size()) return no_such_tool(disabled);
+  }
   return {};
 }
 
@@ -53865,17 +53998,19 @@ Expected<void> check_disabled(const ToolOptions& options) {
 Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
                                 const ToolOptions& options, ToolChoice choose) {
   if (auto ok = check_disabled(options); !ok) return ok;
-  for (const ToolRow& row : tool_rows) {
-    if (is_disabled(options, name_of(row))) continue;
-    mcp::Tool tool = tool_of(
-        row.text, [&](std::string_view name) { return tool_value(name, executor, options); });
-    if (row.handler == execute_command) tool.output_schema = execution_schema();
-    tool.handler = [choose, &row](const mcp::Call& call) -> mcp::ToolResult {
-      const auto set = choose(call, row.in_folder);
+  for (std::size_t row = 0; row < tool_entries.size(); ++row) {
+    if (is_disabled(options, name_of_tool(row))) continue;
+    const ToolEntry& entry = tool_entries[row];
+    mcp::Tool tool = tool_of(packed_tools.table(), row, entry.facts, [&](std::string_view name) {
+      return tool_value(name, executor, options);
+    });
+    if (entry.handler == execute_command) tool.output_schema = execution_schema();
+    tool.handler = [choose, &entry](const mcp::Call& call) -> mcp::ToolResult {
+      const auto set = choose(call, entry.in_folder);
       if (!set) return failed("the call was cancelled"sv);
       std::string no = set->use->refusal_of_call(call.tool());
       if (!no.empty()) return refuse(*set, call, "calls_per_minute", std::move(no));
-      return row.handler(*set, call);
+      return entry.handler(*set, call);
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }
@@ -60940,38 +61075,68 @@ mcp::ToolResult get_artifact(const UserContainers& containers, const std::string
   return answer_with(std::move(object));
 }
 
-// See tool_of() for the texts. {} is the timeout of commands that give none.
+using UserToolHandler = mcp::ToolResult (*)(const UserContainers&, const std::string&,
+                                            const mcp::Call&);
+
+// {} is the timeout of commands that give none.
 struct UserTool {
-  mcp::ToolResult (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
-  const char* text;
+  UserToolHandler handler;
+  ToolText text;
 };
 constexpr UserTool user_tools[] = {
     {execute_bash,
-     "execute_bash\tRun a command\truns\tRuns a shell command in your container and returns its "
-     "exit code, stdout and stderr.\n"
-     "command\trequired\tThe command line, for bash.\n"
-     "timeout\tseconds\tSeconds; default: {}."},
+     {"execute_bash",
+      "Run a command",
+      ToolEffect::runs,
+      "Runs a shell command in your container and returns its exit code, stdout and stderr.",
+      {{"command", Takes::required_text, "The command line, for bash."},
+       {"timeout", Takes::seconds, "Seconds; default: {}."}}}},
     {read_user_file,
-     "read_file\tRead a file\treads\tReads a text file of your container, or some of its lines.\n"
-     "file_path\trequired\tA path in the container; relative ones begin at /workspace.\n"
-     "offset\tfrom 0\tHow many lines to skip; default: 0.\n"
-     "line_count\tfrom 0\tHow many lines to read; default: all."},
+     {"read_file",
+      "Read a file",
+      ToolEffect::reads,
+      "Reads a text file of your container, or some of its lines.",
+      {{"file_path", Takes::required_text,
+        "A path in the container; relative ones begin at /workspace."},
+       {"offset", Takes::from_0, "How many lines to skip; default: 0."},
+       {"line_count", Takes::from_0, "How many lines to read; default: all."}}}},
     {write_user_file,
-     "write_file\tWrite a file\twrites\tWrites a file of your container, or replaces it.\n"
-     "file_path\trequired\tA path in the container; relative ones begin at /workspace.\n"
-     "content\trequired\tThe whole new text."},
+     {"write_file",
+      "Write a file",
+      ToolEffect::writes,
+      "Writes a file of your container, or replaces it.",
+      {{"file_path", Takes::required_text,
+        "A path in the container; relative ones begin at /workspace."},
+       {"content", Takes::required_text, "The whole new text."}}}},
     {read_user_docstring,
-     "read_docstring\tRead a docstring\treads\tReads what a Python function says of itself, "
-     "without "
-     "running it.\n"
-     "file_path\trequired\tA Python file, or a module of /tools (\"pkg.module\").\n"
-     "function_name\trequired\tThe function, or Class.method."},
+     {"read_docstring",
+      "Read a docstring",
+      ToolEffect::reads,
+      "Reads what a Python function says of itself, without running it.",
+      {{"file_path", Takes::required_text,
+        "A Python file, or a module of /tools (\"pkg.module\")."},
+       {"function_name", Takes::required_text, "The function, or Class.method."}}}},
     {list_artifacts,
-     "list_artifacts\tList artifacts\treads\tLists the files in /artifacts, which are what is "
-     "handed over."},
+     {"list_artifacts", "List artifacts", ToolEffect::reads,
+      "Lists the files in /artifacts, which are what is handed over."}},
     {get_artifact,
-     "get_artifact\tGet an artifact\treads\tReads a file of /artifacts.\n"
-     "name\trequired\tIts name, without a directory."}};
+     {"get_artifact",
+      "Get an artifact",
+      ToolEffect::reads,
+      "Reads a file of /artifacts.",
+      {{"name", Takes::required_text, "Its name, without a directory."}}}},
+};
+
+constexpr auto packed_user_tools = pack_names<ToolTextSource<user_tools>>();
+
+// What a tool has besides its texts.
+struct UserToolEntry {
+  UserToolHandler handler = nullptr;
+  ToolFacts facts = {};
+};
+constexpr auto user_tool_entries = pack_entries<user_tools>([](const UserTool& row) {
+  return UserToolEntry{row.handler, facts_of(row.text)};
+});
 
 std::string_view front_matter(std::string_view text, std::string_view key) {
   bool first = true;
@@ -61011,11 +61176,12 @@ std::string list_skills(const std::string& folder) {
 
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id) {
-  for (const UserTool& row : user_tools) {
-    mcp::Tool tool = tool_of(row.text, [&containers](std::string_view) {
-      return seconds_text(containers.options().timeout);
-    });
-    tool.handler = [&containers, user_id, handler = row.handler](const mcp::Call& call) {
+  for (std::size_t row = 0; row < user_tool_entries.size(); ++row) {
+    const UserToolEntry& entry = user_tool_entries[row];
+    mcp::Tool tool = tool_of(
+        packed_user_tools.table(), row, entry.facts,
+        [&containers](std::string_view) { return seconds_text(containers.options().timeout); });
+    tool.handler = [&containers, user_id, handler = entry.handler](const mcp::Call& call) {
       return handler(containers, user_id, call);
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
