@@ -4121,11 +4121,13 @@ std::vector<SystemUser> system_users(const char* path) {
 // them, and the number of the byte where each begins. An array of std::string_view would weigh
 // three times as much, and each of its pointers would have to be set when a program starts.
 //
-//   NameSet    names to look up:       constexpr NameSet shells{"ash", "bash", "dash"};
-//   NameList   names whose order counts, or patterns: constexpr NameList left{"*.log", "core"};
+//   NameSet    names to look up:  constexpr auto shells = NameSet{"ash", "bash", "dash"};
+//   NameList   the same where their order counts, or where they are patterns
 //   NameTable  rows that have a name each and lists of names in further columns; see pack_names()
 //   HelpRow    what programs say when they fail, and the advice for each; see pack_help()
 //   Names      a list out of one of these, to look names up in
+//
+// `constexpr NameSet shells{...}` would be the same, but GCC 12 puts that into writable memory.
 
 // A list of names; it borrows them from a table.
 class Names {
@@ -12775,7 +12777,7 @@ std::string_view ShellScanner::joined_word_here() {
     else
       joined += text_[end];
   }
-  static constexpr NameSet words{
+  static constexpr auto words = NameSet{
       "!",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",  "esac", "fi",
       "for", "function", "if", "in",   "select", "then", "time", "until", "while", "{",    "}"};
   for (const std::string_view word : words.list()) {
@@ -13062,9 +13064,9 @@ void ShellScopes::note_activation(std::size_t level) {
 // The walker: simple commands, their assignments and redirections.
 
 bool is_special_builtin(std::string_view name) {
-  static constexpr NameSet names{".",      ":",      "break",    "continue", "eval", "exec",
-                                 "exit",   "export", "readonly", "return",   "set",  "shift",
-                                 "source", "times",  "trap",     "unset"};
+  static constexpr auto names =
+      NameSet{".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
+              "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
   return names.has(name);
 }
 
@@ -13922,20 +13924,21 @@ inline constexpr std::uint32_t lifted_by_sudo =
 // What the policy knows of programs: rules, paths, wrappers, interpreters, options.
 
 // Directories that hold the homes of users.
-inline constexpr NameSet home_parents{"Users", "home"};
+inline constexpr auto home_parents = NameSet{"Users", "home"};
 
 // Directories of / with all that is below. All other names that begin with lib count, too.
-inline constexpr NameSet protected_trees{"bin",    "boot", "dev",  "etc",  "lib", "lib32", "lib64",
-                                         "libx32", "proc", "root", "sbin", "sys", "usr"};
+inline constexpr auto protected_trees =
+    NameSet{"bin",    "boot", "dev",  "etc",  "lib", "lib32", "lib64",
+            "libx32", "proc", "root", "sbin", "sys", "usr"};
 
 // Directories of / that may lose single entries, but not all at once (rm -rf /var/*).
-inline constexpr NameSet protected_contents{"Users", "home", "media", "mnt",
-                                            "opt",   "run",  "srv",   "var"};
+inline constexpr auto protected_contents =
+    NameSet{"Users", "home", "media", "mnt", "opt", "run", "srv", "var"};
 
 // Entries of /dev that anyone may write to, and directories whose entries are such.
-inline constexpr NameSet harmless_devices{"full",  "null",   "ptmx", "random",  "stderr",
-                                          "stdin", "stdout", "tty",  "urandom", "zero"};
-inline constexpr NameSet harmless_device_directories{"fd", "pts", "shm", "tcp", "udp"};
+inline constexpr auto harmless_devices = NameSet{"full",  "null",   "ptmx", "random",  "stderr",
+                                                 "stdin", "stdout", "tty",  "urandom", "zero"};
+inline constexpr auto harmless_device_directories = NameSet{"fd", "pts", "shm", "tcp", "udp"};
 
 // Paths that the rules know. Each stands for what is below it, too.
 enum class PathKind : unsigned char {
@@ -13947,17 +13950,17 @@ enum class PathKind : unsigned char {
 };
 
 // Tests of find that pick what it finds by name, path, time or owner.
-inline constexpr NameSet find_tests{"-amin",  "-anewer", "-atime",      "-cmin",   "-cnewer",
-                                    "-ctime", "-gid",    "-group",      "-ilname", "-iname",
-                                    "-ipath", "-iregex", "-iwholename", "-lname",  "-mmin",
-                                    "-mtime", "-name",   "-nogroup",    "-nouser", "-path",
-                                    "-regex", "-uid",    "-used",       "-user",   "-wholename"};
+inline constexpr auto find_tests =
+    NameSet{"-amin",  "-anewer", "-atime", "-cmin",     "-cnewer", "-ctime",      "-gid",
+            "-group", "-ilname", "-iname", "-ipath",    "-iregex", "-iwholename", "-lname",
+            "-mmin",  "-mtime",  "-name",  "-nogroup",  "-nouser", "-path",       "-regex",
+            "-uid",   "-used",   "-user",  "-wholename"};
 
 // Variables that commands have although no script sets them.
-inline constexpr NameSet given_variables{"EUID",     "HOME",    "HOSTNAME", "HOSTTYPE", "LANG",
-                                         "LANGUAGE", "LOGNAME", "OLDPWD",   "PATH",     "PPID",
-                                         "PWD",      "RANDOM",  "SECONDS",  "SHELL",    "TERM",
-                                         "TMPDIR",   "TZ",      "UID",      "USER"};
+inline constexpr auto given_variables =
+    NameSet{"EUID",   "HOME",   "HOSTNAME", "HOSTTYPE", "LANG",   "LANGUAGE", "LOGNAME",
+            "OLDPWD", "PATH",   "PPID",     "PWD",      "RANDOM", "SECONDS",  "SHELL",
+            "TERM",   "TMPDIR", "TZ",       "UID",      "USER"};
 
 // The options of a program that take an argument, as getopt_long has them: letters, and long names.
 struct Syntax {
@@ -13968,51 +13971,51 @@ struct Syntax {
 };
 
 // Programs that read shell scripts.
-inline constexpr NameSet shells{"ash",  "bash", "dash",  "ksh", "ksh93", "mksh",
-                                "oksh", "posh", "rbash", "sh",  "yash",  "zsh"};
+inline constexpr auto shells = NameSet{"ash",  "bash", "dash",  "ksh", "ksh93", "mksh",
+                                       "oksh", "posh", "rbash", "sh",  "yash",  "zsh"};
 inline constexpr std::string_view shell_letters = "oO";  // that take an argument
-inline constexpr NameSet shell_longs{"init-file", "rcfile"};
+inline constexpr auto shell_longs = NameSet{"init-file", "rcfile"};
 
 // Languages whose code can start programs.
 enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
-inline constexpr NameSet starting_functions{"Popen",
-                                            "call",
-                                            "check_call",
-                                            "check_output",
-                                            "create_subprocess_exec",
-                                            "create_subprocess_shell",
-                                            "exec",
-                                            "execFile",
-                                            "execFileSync",
-                                            "execSync",
-                                            "execl",
-                                            "execle",
-                                            "execlp",
-                                            "execlpe",
-                                            "execute",
-                                            "execv",
-                                            "execve",
-                                            "execvp",
-                                            "execvpe",
-                                            "getoutput",
-                                            "getstatusoutput",
-                                            "passthru",
-                                            "popen",
-                                            "proc_open",
-                                            "run",
-                                            "shell_exec",
-                                            "spawn",
-                                            "spawnSync",
-                                            "spawnl",
-                                            "spawnlp",
-                                            "spawnv",
-                                            "spawnvp",
-                                            "system"};
-inline constexpr NameSet removing_functions{"removeSync", "remove_dir_all", "remove_tree", "rimraf",
-                                            "rm",         "rmSync",         "rm_r",        "rm_rf",
-                                            "rmdirSync",  "rmtree"};
+inline constexpr auto starting_functions = NameSet{"Popen",
+                                                   "call",
+                                                   "check_call",
+                                                   "check_output",
+                                                   "create_subprocess_exec",
+                                                   "create_subprocess_shell",
+                                                   "exec",
+                                                   "execFile",
+                                                   "execFileSync",
+                                                   "execSync",
+                                                   "execl",
+                                                   "execle",
+                                                   "execlp",
+                                                   "execlpe",
+                                                   "execute",
+                                                   "execv",
+                                                   "execve",
+                                                   "execvp",
+                                                   "execvpe",
+                                                   "getoutput",
+                                                   "getstatusoutput",
+                                                   "passthru",
+                                                   "popen",
+                                                   "proc_open",
+                                                   "run",
+                                                   "shell_exec",
+                                                   "spawn",
+                                                   "spawnSync",
+                                                   "spawnl",
+                                                   "spawnlp",
+                                                   "spawnv",
+                                                   "spawnvp",
+                                                   "system"};
+inline constexpr auto removing_functions =
+    NameSet{"removeSync", "remove_dir_all", "remove_tree", "rimraf",    "rm",
+            "rmSync",     "rm_r",           "rm_rf",       "rmdirSync", "rmtree"};
 
 // Programs that are refused for their name, or for what they are asked. The rows stand in
 // refused_table.cpp.
@@ -14095,9 +14098,9 @@ bool find_usual(std::string_view name, UsualProgram& program);
 std::string usual_commands();
 
 // The words that a shell takes for its own grammar where a command may begin.
-inline constexpr NameSet reserved_words{"case",   "coproc", "do",   "done",     "elif", "else",
-                                        "esac",   "fi",     "for",  "function", "if",   "in",
-                                        "select", "then",   "time", "until",    "while"};
+inline constexpr auto reserved_words =
+    NameSet{"case",     "coproc", "do", "done",   "elif", "else", "esac",  "fi",   "for",
+            "function", "if",     "in", "select", "then", "time", "until", "while"};
 
 // Bounds of one judgement, besides those of the walk. Wrappers around wrappers, globs that stand
 // for many programs, and xargs multiply what there is to look at; a script that needs more is
@@ -14871,36 +14874,36 @@ bool find_wrapper(std::string_view name, Wrapper& wrapper);
 NameTable wrapper_table();
 
 // Variables whose value is a command.
-inline constexpr NameSet command_variables{"BROWSER",
-                                           "EDITOR",
-                                           "FCEDIT",
-                                           "GIT_ASKPASS",
-                                           "GIT_EDITOR",
-                                           "GIT_EXTERNAL_DIFF",
-                                           "GIT_PAGER",
-                                           "GIT_PROXY_COMMAND",
-                                           "GIT_SEQUENCE_EDITOR",
-                                           "GIT_SSH",
-                                           "GIT_SSH_COMMAND",
-                                           "LESSCLOSE",
-                                           "LESSOPEN",
-                                           "MANPAGER",
-                                           "PAGER",
-                                           "PROMPT_COMMAND",
-                                           "PS4",
-                                           "RSYNC_RSH",
-                                           "SSH_ASKPASS",
-                                           "SUDO_ASKPASS",
-                                           "VISUAL"};
+inline constexpr auto command_variables = NameSet{"BROWSER",
+                                                  "EDITOR",
+                                                  "FCEDIT",
+                                                  "GIT_ASKPASS",
+                                                  "GIT_EDITOR",
+                                                  "GIT_EXTERNAL_DIFF",
+                                                  "GIT_PAGER",
+                                                  "GIT_PROXY_COMMAND",
+                                                  "GIT_SEQUENCE_EDITOR",
+                                                  "GIT_SSH",
+                                                  "GIT_SSH_COMMAND",
+                                                  "LESSCLOSE",
+                                                  "LESSOPEN",
+                                                  "MANPAGER",
+                                                  "PAGER",
+                                                  "PROMPT_COMMAND",
+                                                  "PS4",
+                                                  "RSYNC_RSH",
+                                                  "SSH_ASKPASS",
+                                                  "SUDO_ASKPASS",
+                                                  "VISUAL"};
 
 // The last parts of the names of git's and tmux's settings whose value is a command, besides
 // pager.* and alias.*, in small letters.
-inline constexpr NameSet command_settings{
-    "askpass",         "clean",         "cmd",        "command", "copy-command",
-    "default-command", "default-shell", "difffilter", "driver",  "editor",
-    "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
-    "packobjectshook", "pager",         "process",    "program", "receivepack",
-    "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
+inline constexpr auto command_settings =
+    NameSet{"askpass",         "clean",         "cmd",        "command", "copy-command",
+            "default-command", "default-shell", "difffilter", "driver",  "editor",
+            "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
+            "packobjectshook", "pager",         "process",    "program", "receivepack",
+            "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
 
 // policy/subject_internal.hpp ---------------------------------------------------------------------
 // The subject: one simple command of a script, while it is judged; and what judges it.
@@ -16013,8 +16016,8 @@ std::string text_with(const shell::Command& command, std::string_view guess, boo
 // What the command may come to; an allowed pattern must match each of these texts. False: that
 // is not known.
 bool texts_to_allow(const shell::Command& command, std::vector<std::string>& texts) {
-  static constexpr NameList guesses{"",   "a", "-x", "/",        "..",          " ; ",
-                                    "\n", "'", "$",  "\xc3\xa9", "a b/-c=\"d\n"};
+  static constexpr auto guesses =
+      NameList{"", "a", "-x", "/", "..", " ; ", "\n", "'", "$", "\xc3\xa9", "a b/-c=\"d\n"};
   bool known = true, may_vanish = false;
   for (const shell::Assignment& assignment : command.assignments)
     if (!assignment.value.known() || assignment.value.assumed) return false;
@@ -16653,7 +16656,7 @@ void check_clean(Subject& subject, const Form& form) {
   const std::size_t i = before.at();
   if (i >= form.size || form.words[i].text != "clean" || !subject.judged.wants(Rule::rm_protected))
     return;
-  static constexpr NameSet longs{"exclude"};
+  static constexpr auto longs = NameSet{"exclude"};
   Arguments each(form.from(i), {"e", longs}, Order::options_anywhere);
   while (each.next())
     if (each.is("n", "dry-run", "h", "help")) return;
@@ -19743,12 +19746,12 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
 // regular file may be deleted when it is known or generated; a link or what is missing always may.
 
 // What programs generate; see Names::match() for the patterns.
-constexpr NameList generated_trees{"__pycache__", ".pytest_cache", ".mypy_cache",
-                                   ".ruff_cache", ".tox",          ".nox",
-                                   ".next",       ".nuxt",         "node_modules"};
-constexpr NameList generated_directories{"build", "dist", "*.egg-info"};
-constexpr NameList generated_files{".coverage", ".DS_Store", "Thumbs.db", "*.pyc", "*.pyo",
-                                   "*.log",     "*.swp",     "*.swo",     "*~"};
+constexpr auto generated_trees =
+    NameList{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox",
+             ".nox",        ".next",         ".nuxt",       "node_modules"};
+constexpr auto generated_directories = NameList{"build", "dist", "*.egg-info"};
+constexpr auto generated_files = NameList{".coverage", ".DS_Store", "Thumbs.db", "*.pyc", "*.pyo",
+                                          "*.log",     "*.swp",     "*.swo",     "*~"};
 
 // `ending` says what the path itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
@@ -21983,9 +21986,9 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
 }  // namespace
 
 std::vector<std::string> usual_variables() {
-  static constexpr NameList names{"PATH", "HOME",      "USER",     "LOGNAME",    "SHELL",
-                                  "LANG", "LC_*",      "LANGUAGE", "TZ",         "TMPDIR",
-                                  "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  static constexpr auto names =
+      NameList{"PATH",     "HOME", "USER",   "LOGNAME", "SHELL",     "LANG",     "LC_*",
+               "LANGUAGE", "TZ",   "TMPDIR", "TERM",    "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
   std::vector<std::string> list;
   for (const std::string_view name : names) list.emplace_back(name);
   return list;
@@ -22742,20 +22745,20 @@ class SystemGrants {
   static bool covers(std::string_view path);
 
  private:
-  static constexpr NameList readable_system{"/usr",
-                                            "/bin",
-                                            "/sbin",
-                                            "/lib",
-                                            "/lib32",
-                                            "/lib64",
-                                            "/libx32",
-                                            "/nix/store",
-                                            "/run/current-system",
-                                            "/proc",
-                                            "/sys/devices/system/cpu",
-                                            "/sys/devices/system/node",
-                                            "/sys/fs/cgroup",
-                                            "/sys/kernel/mm/transparent_hugepage"};
+  static constexpr auto readable_system = NameList{"/usr",
+                                                   "/bin",
+                                                   "/sbin",
+                                                   "/lib",
+                                                   "/lib32",
+                                                   "/lib64",
+                                                   "/libx32",
+                                                   "/nix/store",
+                                                   "/run/current-system",
+                                                   "/proc",
+                                                   "/sys/devices/system/cpu",
+                                                   "/sys/devices/system/node",
+                                                   "/sys/fs/cgroup",
+                                                   "/sys/kernel/mm/transparent_hugepage"};
 
   // Entry by entry where there is a secret in a directory, at once where there is none.
   void add_settings(const std::string& directory, int depth);
@@ -25361,7 +25364,7 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
 
 const char* objection_to_writing(const OpenedGrant& grant) {
   if (is_above_system(grant.path)) return "is a directory of the system, or above one";
-  static constexpr NameSet of_kernel{"/boot", "/dev", "/proc", "/sys"};
+  static constexpr auto of_kernel = NameSet{"/boot", "/dev", "/proc", "/sys"};
   if (lies_in_one_of(grant.path, of_kernel) && !starts_with(grant.path, "/dev/shm/"sv))
     return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
@@ -25689,7 +25692,7 @@ bool ToolGrants::is_granted(std::string_view path, bool for_writing) const {
 }
 
 bool ToolGrants::is_never_granted(const std::string& path) const {
-  static constexpr NameSet of_system{"/boot", "/dev", "/etc", "/proc", "/sys"};
+  static constexpr auto of_system = NameSet{"/boot", "/dev", "/etc", "/proc", "/sys"};
   if (is_above_system(path) || lies_in_one_of(path, of_system)) return true;
   if (holds_a_home(path, home_) ||
       SecretSearch::has_secret_name(base_name(path), SecretSearch::prefix, true))
@@ -25704,7 +25707,7 @@ bool ToolGrants::is_bin(const std::string& path) {
 }
 
 bool ToolGrants::lies_among_tools(std::string_view path) {
-  static constexpr NameSet tools{
+  static constexpr auto tools = NameSet{
       ".asdf",   ".bin",         ".bun",    ".cabal",      ".cargo",        ".composer",  ".conda",
       ".deno",   ".dotnet",      ".elan",   ".fnm",        ".foundry",      ".fvm",       ".gem",
       ".ghcup",  ".goenv",       ".jenv",   ".juliaup",    ".krew",         ".linuxbrew", ".mise",
@@ -25713,19 +25716,19 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
       ".rustup", ".rvm",         ".sdkman", ".swiftly",    ".tfenv",        ".tox",       ".venv",
       ".venvs",  ".virtualenvs", ".volta",  ".yarn"};
   // What tools keep where other programs keep their data.
-  static constexpr NameList shared{".local/bin/*",
-                                   ".local/lib/*",
-                                   ".local/share/uv/*",
-                                   ".local/share/pipx/*",
-                                   ".local/share/mise/*",
-                                   ".local/share/pnpm/*",
-                                   ".local/share/fnm/*",
-                                   ".local/share/rtx/*",
-                                   ".local/share/virtualenvs/*",
-                                   ".local/share/claude/*",
-                                   ".local/pipx/*",
-                                   ".config/yarn/global/*",
-                                   ".config/composer/vendor/*"};
+  static constexpr auto shared = NameList{".local/bin/*",
+                                          ".local/lib/*",
+                                          ".local/share/uv/*",
+                                          ".local/share/pipx/*",
+                                          ".local/share/mise/*",
+                                          ".local/share/pnpm/*",
+                                          ".local/share/fnm/*",
+                                          ".local/share/rtx/*",
+                                          ".local/share/virtualenvs/*",
+                                          ".local/share/claude/*",
+                                          ".local/pipx/*",
+                                          ".config/yarn/global/*",
+                                          ".config/composer/vendor/*"};
   for (std::size_t at = path.find("/."); at != std::string_view::npos;
        at = path.find("/.", at + 1)) {
     const std::string_view rest = path.substr(at + 1);
@@ -25737,7 +25740,7 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
 
 bool ToolGrants::is_prefix(const std::string& path) const {
   const auto depth = std::count(path.begin(), path.end(), '/');
-  static constexpr NameSet homes{"/Users", "/home"};
+  static constexpr auto homes = NameSet{"/Users", "/home"};
   const bool of_users = lies_in_one_of(path, homes);
   return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
 }
@@ -25754,7 +25757,7 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
   if (ends_with(prefix, "/.cargo"sv))
     trees_.add_directory(concat("%/.rustup", {prefix.substr(0, prefix.rfind('/'))}));
   // What tools keep in ~/.local/share, beside the data of other programs.
-  static constexpr NameList parts{"uv", "pipx", "mise", "pnpm", "virtualenvs"};
+  static constexpr auto parts = NameList{"uv", "pipx", "mise", "pnpm", "virtualenvs"};
   if (!is_shared) return;
   for (const std::string_view part : parts)
     trees_.add_rule(concat("%/share/%", {prefix, part}), readable_rights);
@@ -25766,8 +25769,8 @@ bool ToolGrants::is_shared_prefix(const std::string& prefix) {
 }
 
 bool ToolGrants::is_tool_part(std::string_view entry) {
-  static constexpr NameSet parts{"bin",     "include",    "lib",  "lib64",
-                                 "libexec", "pyvenv.cfg", "sbin", "shims"};
+  static constexpr auto parts =
+      NameSet{"bin", "include", "lib", "lib64", "libexec", "pyvenv.cfg", "sbin", "shims"};
   return parts.has(entry);
 }
 
@@ -25837,7 +25840,7 @@ bool lies_in_one_of(std::string_view path, const std::vector<std::string>& direc
 }
 
 bool is_above_system(std::string_view path) {
-  static constexpr NameList directories{
+  static constexpr auto directories = NameList{
       "/bin",       "/boot",    "/dev",       "/etc",           "/lib",           "/lib32",
       "/lib64",     "/libx32",  "/proc",      "/run",           "/sbin",          "/sys",
       "/usr/bin",   "/usr/lib", "/usr/lib64", "/usr/local/bin", "/usr/local/lib", "/usr/sbin",
@@ -25875,34 +25878,35 @@ bool is_program_file(const std::string& path) {
 }
 
 // Directories that keep passwords and keys, in a home or wherever else they are.
-constexpr NameList secret_directories{
-    ".ssh",    ".aws",     ".gnupg",    ".kube",        ".docker", ".azure",
-    ".gcloud", ".mozilla", ".pki",      ".thunderbird", ".git",    ".password-store",
-    ".config", ".local",   ".keyrings", ".cache",       ".vault",  ".terraform.d"};
-constexpr NameList secret_files{".env",    ".env.*",    "credentials*",     "*.key",      "*.p12",
-                                "*.pfx",   ".npmrc",    ".pypirc",          ".netrc",     ".pgpass",
-                                ".my.cnf", ".htpasswd", ".git-credentials", ".yarnrc.yml"};
-constexpr NameList secret_keys{"id_*"};
-constexpr NameList public_keys{"*.*"};
-constexpr NameList secret_certificates{"*.pem"};
+constexpr auto secret_directories =
+    NameList{".ssh",    ".aws",     ".gnupg",    ".kube",        ".docker", ".azure",
+             ".gcloud", ".mozilla", ".pki",      ".thunderbird", ".git",    ".password-store",
+             ".config", ".local",   ".keyrings", ".cache",       ".vault",  ".terraform.d"};
+constexpr auto secret_files =
+    NameList{".env",    ".env.*",    "credentials*",     "*.key",      "*.p12",
+             "*.pfx",   ".npmrc",    ".pypirc",          ".netrc",     ".pgpass",
+             ".my.cnf", ".htpasswd", ".git-credentials", ".yarnrc.yml"};
+constexpr auto secret_keys = NameList{"id_*"};
+constexpr auto public_keys = NameList{"*.*"};
+constexpr auto secret_certificates = NameList{"*.pem"};
 // Certificates of the authorities of the world.
-constexpr NameList public_certificates{"*cert*", "ca*"};
+constexpr auto public_certificates = NameList{"*cert*", "ca*"};
 // Deeper in a tree these are names of source files.
-constexpr NameList secret_near_top{
-    "_netrc",       "config.json", "config.yml", "config.yaml", "auth.json", "hosts.yml",
-    "*credential*", "*secret*",    "*token*",    "*passw*",     "*pgpass*",  "*keystore*",
-    "*netrc*",      "*npmrc*",     "*pypirc*",   "*history*",   "*private*"};
+constexpr auto secret_near_top =
+    NameList{"_netrc",       "config.json", "config.yml", "config.yaml", "auth.json", "hosts.yml",
+             "*credential*", "*secret*",    "*token*",    "*passw*",     "*pgpass*",  "*keystore*",
+             "*netrc*",      "*npmrc*",     "*pypirc*",   "*history*",   "*private*"};
 // Kept from commands whatever their mode is. A command of root's owns them even without
 // capabilities, and a member of a group may read what others may not.
-constexpr NameList secret_settings{"shadow",         "shadow-",      "gshadow",
-                                   "gshadow-",       "sudoers",      "sudoers.d",
-                                   "private",        "docker",       "kubernetes",
-                                   "rancher",        "wireguard",    "openvpn",
-                                   "ipsec.d",        "ppp",          "letsencrypt",
-                                   "NetworkManager", "credstore",    "credstore.encrypted",
-                                   "machine-id",     "vault.d",      "opasswd",
-                                   "krb5.keytab",    "netrc",        "polkit-1",
-                                   "swanctl",        "ipsec.secrets"};
+constexpr auto secret_settings = NameList{"shadow",         "shadow-",      "gshadow",
+                                          "gshadow-",       "sudoers",      "sudoers.d",
+                                          "private",        "docker",       "kubernetes",
+                                          "rancher",        "wireguard",    "openvpn",
+                                          "ipsec.d",        "ppp",          "letsencrypt",
+                                          "NetworkManager", "credstore",    "credstore.encrypted",
+                                          "machine-id",     "vault.d",      "opasswd",
+                                          "krb5.keytab",    "netrc",        "polkit-1",
+                                          "swanctl",        "ipsec.secrets"};
 
 // Names of secrets, as patterns of shells.
 struct SecretNames {
@@ -25982,10 +25986,10 @@ SecretSearch::Finding SecretSearch::look_into(const std::string& directory, int 
 }
 
 bool SecretSearch::is_installed_part(std::string_view name) {
-  static constexpr NameSet parts{
-      "bin",     "candidates", "envs", "include", "installs",     "jmods",      "lib",
-      "lib64",   "libexec",    "man",  "modules", "node_modules", "pkg",        "pkgs",
-      "plugins", "registry",   "sbin", "share",   "shims",        "toolchains", "versions"};
+  static constexpr auto parts =
+      NameSet{"bin",     "candidates", "envs", "include", "installs",     "jmods",      "lib",
+              "lib64",   "libexec",    "man",  "modules", "node_modules", "pkg",        "pkgs",
+              "plugins", "registry",   "sbin", "share",   "shims",        "toolchains", "versions"};
   return parts.has(name);
 }
 
@@ -26076,7 +26080,7 @@ void SystemGrants::add_settings(const std::string& directory, int depth) {
 void SystemGrants::add_link(const std::string& path) {
   const std::string target = real_path_of(path);
   struct stat status {};
-  static constexpr NameSet linked_settings{"/run", "/var/lib"};
+  static constexpr auto linked_settings = NameSet{"/run", "/var/lib"};
   if (target.empty() || codeexec::is_within(target, "/etc"sv) || covers(target) ||
       !lies_in_one_of(target, linked_settings))
     return;
@@ -32293,8 +32297,8 @@ const char* take_header(std::string_view line, ProxyRequest& request, bool& has_
     for (const char c : value) request.body = request.body * 10 + static_cast<unsigned>(c - '0');
   }
   // These are of one connection.
-  static constexpr NameList hop_by_hop{"connection", "proxy-*", "keep-alive",
-                                       "upgrade",    "te",      "trailer"};
+  static constexpr auto hop_by_hop =
+      NameList{"connection", "proxy-*", "keep-alive", "upgrade", "te", "trailer"};
   if (hop_by_hop.match(name)) return nullptr;
   append_all(request.head, {line, "\r\n"});
   return nullptr;
@@ -36083,12 +36087,12 @@ namespace {
 // variables into a pipe. They are read as text of a hostile command, and no shell ever runs them.
 
 bool is_carried(std::string_view variable) {
-  static constexpr NameList left{"CODEEXEC_*", "BASH*",     "PWD",
-                                 "OLDPWD",     "SHLVL",     "_",
-                                 "ENV",        "IFS",       "PS4",
-                                 "CDPATH",     "FPATH",     "ZDOTDIR",
-                                 "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT",
-                                 "LD_PRELOAD", "LD_AUDIT",  "DYLD_INSERT_LIBRARIES"};
+  static constexpr auto left = NameList{"CODEEXEC_*", "BASH*",     "PWD",
+                                        "OLDPWD",     "SHLVL",     "_",
+                                        "ENV",        "IFS",       "PS4",
+                                        "CDPATH",     "FPATH",     "ZDOTDIR",
+                                        "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT",
+                                        "LD_PRELOAD", "LD_AUDIT",  "DYLD_INSERT_LIBRARIES"};
   return !left.match(variable);
 }
 
@@ -36218,8 +36222,8 @@ class ExportList {
 std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
                            std::size_t parts) {
   const std::string_view program = base_name(shell);
-  static constexpr NameSet carrying{"ash",  "bash", "dash", "ksh",  "ksh93", "lksh",
-                                    "mksh", "oksh", "sh",   "yash", "zsh"};
+  static constexpr auto carrying =
+      NameSet{"ash", "bash", "dash", "ksh", "ksh93", "lksh", "mksh", "oksh", "sh", "yash", "zsh"};
   if (!carrying.has(program)) return {};
   // Functions and aliases of these names that the script has defined must not run here.
   const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
@@ -36533,44 +36537,44 @@ Files Executor::files() const { return Files(file_rules(), workspace(), gate_->e
 namespace {
 
 // Below a watched directory. With a slash at its end: what lies in it, and not below that.
-constexpr NameList watched_paths{".envrc",
-                                 ".gitconfig",
-                                 ".npmrc",
-                                 ".yarnrc",
-                                 ".yarnrc.yml",
-                                 ".profile",
-                                 ".bashrc",
-                                 ".bash_profile",
-                                 ".bash_login",
-                                 ".bash_logout",
-                                 ".bash_aliases",
-                                 ".zshenv",
-                                 ".zprofile",
-                                 ".zshrc",
-                                 ".zlogin",
-                                 ".zlogout",
-                                 ".kshrc",
-                                 ".cshrc",
-                                 ".tcshrc",
-                                 ".login",
-                                 ".gdbinit",
-                                 ".mcp.json",
-                                 ".mise.toml",
-                                 ".pre-commit-config.yaml",
-                                 ".devcontainer.json",
-                                 ".devcontainer/",
-                                 ".husky/",
-                                 ".vscode/",
-                                 ".idea/",
-                                 ".ssh/",
-                                 ".github/workflows/",
-                                 ".claude/settings.json",
-                                 ".claude/settings.local.json",
-                                 ".cursor/mcp.json",
-                                 ".cargo/config",
-                                 ".cargo/config.toml",
-                                 ".config/git/config",
-                                 ".config/fish/config.fish"};
+constexpr auto watched_paths = NameList{".envrc",
+                                        ".gitconfig",
+                                        ".npmrc",
+                                        ".yarnrc",
+                                        ".yarnrc.yml",
+                                        ".profile",
+                                        ".bashrc",
+                                        ".bash_profile",
+                                        ".bash_login",
+                                        ".bash_logout",
+                                        ".bash_aliases",
+                                        ".zshenv",
+                                        ".zprofile",
+                                        ".zshrc",
+                                        ".zlogin",
+                                        ".zlogout",
+                                        ".kshrc",
+                                        ".cshrc",
+                                        ".tcshrc",
+                                        ".login",
+                                        ".gdbinit",
+                                        ".mcp.json",
+                                        ".mise.toml",
+                                        ".pre-commit-config.yaml",
+                                        ".devcontainer.json",
+                                        ".devcontainer/",
+                                        ".husky/",
+                                        ".vscode/",
+                                        ".idea/",
+                                        ".ssh/",
+                                        ".github/workflows/",
+                                        ".claude/settings.json",
+                                        ".claude/settings.local.json",
+                                        ".cursor/mcp.json",
+                                        ".cargo/config",
+                                        ".cargo/config.toml",
+                                        ".config/git/config",
+                                        ".config/fish/config.fish"};
 
 // The value of core.hooksPath in the text of a git configuration, or "". Any of several values is
 // enough, because the file itself is watched. Only what lies in the work tree is of interest here.
@@ -42043,11 +42047,11 @@ struct ClusterRight {
   std::string_view below;  // the resource; empty: it is the resource itself
   Names verbs;
 };
-constexpr NameList manage_verbs{"create", "get", "list", "watch", "delete"};
-constexpr NameList start_verbs{"create", "get"};
-constexpr NameList watch_verbs{"get", "watch"};
-constexpr NameList list_verbs{"list"};
-constexpr NameList get_verbs{"get"};
+constexpr auto manage_verbs = NameList{"create", "get", "list", "watch", "delete"};
+constexpr auto start_verbs = NameList{"create", "get"};
+constexpr auto watch_verbs = NameList{"get", "watch"};
+constexpr auto list_verbs = NameList{"list"};
+constexpr auto get_verbs = NameList{"get"};
 
 constexpr ClusterRight rights_on_pods[] = {
     {"", "pods", "", manage_verbs},
@@ -43213,21 +43217,21 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
 // code/language.cpp -------------------------------------------------------------------------------
 // Guessing the language of code.
 
-constexpr NameSet common_commands{
+constexpr auto common_commands = NameSet{
     "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
     "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
     "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
     "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
     "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn"};
 // Words that begin a compound command of a shell.
-constexpr NameSet shell_keywords{"case", "for", "if", "until", "while"};
+constexpr auto shell_keywords = NameSet{"case", "for", "if", "until", "while"};
 // What stands behind the name of a variable in Python.
-constexpr NameSet python_operators{
-    "!=", "*=", "+=", "-=", "/=", "=", "==", "and", "if", "in", "is", "not", "or"};
+constexpr auto python_operators =
+    NameSet{"!=", "*=", "+=", "-=", "/=", "=", "==", "and", "if", "in", "is", "not", "or"};
 // Words that begin a statement of Python, and one with a block.
-constexpr NameSet python_statements{"assert", "await", "del", "raise"};
-constexpr NameSet python_blocks{"async", "class", "def",  "for",   "if",
-                                "match", "try",   "try:", "while", "with"};
+constexpr auto python_statements = NameSet{"assert", "await", "del", "raise"};
+constexpr auto python_blocks =
+    NameSet{"async", "class", "def", "for", "if", "match", "try", "try:", "while", "with"};
 
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
@@ -45251,81 +45255,81 @@ bool is_trivial(std::string_view value) {
   if (value.size() < Redactor::min_size) return true;
   if (value.size() <= 5 && value.find_first_not_of("0123456789.-+") == std::string_view::npos)
     return true;
-  static constexpr NameSet words{"0.0.0.0", "127.0.0.1", "always",      "auto",      "c.utf-8",
-                                 "debug",   "default",   "development", "disabled",  "enabled",
-                                 "error",   "false",     "info",        "localhost", "never",
-                                 "none",    "null",      "production",  "staging",   "test",
-                                 "true",    "utf-8",     "warning"};
+  static constexpr auto words =
+      NameSet{"0.0.0.0", "127.0.0.1",   "always",   "auto",    "c.utf-8", "debug",
+              "default", "development", "disabled", "enabled", "error",   "false",
+              "info",    "localhost",   "never",    "none",    "null",    "production",
+              "staging", "test",        "true",     "utf-8",   "warning"};
   return words.has(in_lower_case(value));
 }
 
 // Variables of the host's system, session and programs. In a container they would be wrong.
-constexpr NameList variables_of_host{"_",
-                                     "PATH",
-                                     "HOME",
-                                     "PWD",
-                                     "OLDPWD",
-                                     "SHELL",
-                                     "USER",
-                                     "USERNAME",
-                                     "LOGNAME",
-                                     "HOSTNAME",
-                                     "TMPDIR",
-                                     "TMP",
-                                     "TEMP",
-                                     "TEMPDIR",
-                                     "TERM",
-                                     "TERMCAP",
-                                     "TERMINFO*",
-                                     "COLUMNS",
-                                     "LINES",
-                                     "LS_COLORS",
-                                     "LESSOPEN",
-                                     "LESSCLOSE",
-                                     "SHLVL",
-                                     "SHELLOPTS",
-                                     "BASH*",
-                                     "ENV",
-                                     "IFS",
-                                     "CDPATH",
-                                     "PS1",
-                                     "PS2",
-                                     "PS4",
-                                     "PROMPT_COMMAND",
-                                     "MAIL",
-                                     "LD_*",
-                                     "DYLD_*",
-                                     "GCONV_PATH",
-                                     "LOCPATH",
-                                     "XDG_*",
-                                     "DBUS_*",
-                                     "DISPLAY",
-                                     "WAYLAND_*",
-                                     "XAUTHORITY",
-                                     "SSH_*",
-                                     "GPG_*",
-                                     "SUDO_*",
-                                     "DOCKER_*",
-                                     "CONTAINER_*",
-                                     "BUILDKIT_*",
-                                     "INVOCATION_ID",
-                                     "JOURNAL_STREAM",
-                                     "NOTIFY_SOCKET",
-                                     "LISTEN_*",
-                                     "SYSTEMD_*",
-                                     "VIRTUAL_ENV*",
-                                     "PYTHONHOME",
-                                     "PYTHONPATH",
-                                     "CONDA_*",
-                                     "_CE_*",
-                                     "NVM_*",
-                                     "CODEEXEC_*"};
+constexpr auto variables_of_host = NameList{"_",
+                                            "PATH",
+                                            "HOME",
+                                            "PWD",
+                                            "OLDPWD",
+                                            "SHELL",
+                                            "USER",
+                                            "USERNAME",
+                                            "LOGNAME",
+                                            "HOSTNAME",
+                                            "TMPDIR",
+                                            "TMP",
+                                            "TEMP",
+                                            "TEMPDIR",
+                                            "TERM",
+                                            "TERMCAP",
+                                            "TERMINFO*",
+                                            "COLUMNS",
+                                            "LINES",
+                                            "LS_COLORS",
+                                            "LESSOPEN",
+                                            "LESSCLOSE",
+                                            "SHLVL",
+                                            "SHELLOPTS",
+                                            "BASH*",
+                                            "ENV",
+                                            "IFS",
+                                            "CDPATH",
+                                            "PS1",
+                                            "PS2",
+                                            "PS4",
+                                            "PROMPT_COMMAND",
+                                            "MAIL",
+                                            "LD_*",
+                                            "DYLD_*",
+                                            "GCONV_PATH",
+                                            "LOCPATH",
+                                            "XDG_*",
+                                            "DBUS_*",
+                                            "DISPLAY",
+                                            "WAYLAND_*",
+                                            "XAUTHORITY",
+                                            "SSH_*",
+                                            "GPG_*",
+                                            "SUDO_*",
+                                            "DOCKER_*",
+                                            "CONTAINER_*",
+                                            "BUILDKIT_*",
+                                            "INVOCATION_ID",
+                                            "JOURNAL_STREAM",
+                                            "NOTIFY_SOCKET",
+                                            "LISTEN_*",
+                                            "SYSTEMD_*",
+                                            "VIRTUAL_ENV*",
+                                            "PYTHONHOME",
+                                            "PYTHONPATH",
+                                            "CONDA_*",
+                                            "_CE_*",
+                                            "NVM_*",
+                                            "CODEEXEC_*"};
 
 // True if a variable of the host is no secret: by its name, or as its value is a path of the host.
 bool is_harmless(std::string_view variable, const std::string& value) {
-  static constexpr NameList known{"LANG",      "LANGUAGE", "LC_*",        "TZ",
-                                  "COLORTERM", "NO_COLOR", "FORCE_COLOR", "EDITOR",
-                                  "VISUAL",    "PAGER",    "MANPAGER"};
+  static constexpr auto known =
+      NameList{"LANG",        "LANGUAGE", "LC_*",   "TZ",    "COLORTERM", "NO_COLOR",
+               "FORCE_COLOR", "EDITOR",   "VISUAL", "PAGER", "MANPAGER"};
   return known.match(variable) || (value[0] == '/' && ::access(value.c_str(), F_OK) == 0);
 }
 
@@ -48884,8 +48888,8 @@ std::string result_text(const ToolResult& result, bool modern, std::string_view 
 }
 
 bool is_log_level(const Json& value) {
-  static constexpr NameSet levels{"alert", "critical", "debug",  "emergency",
-                                  "error", "info",     "notice", "warning"};
+  static constexpr auto levels =
+      NameSet{"alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"};
   return levels.has(value.as_string());
 }
 
@@ -51843,12 +51847,11 @@ constexpr std::size_t least_text = 80;           // is shown of a text, however 
 constexpr std::size_t longest_member_name = 64;
 
 // Members that a record shares with the one before it are left out: the page has the same list.
-constexpr std::string_view kept_members[] = {"host",       "pid",    "agent_id", "client",
-                                             "session_id", "tool",   "work_dir", "container",
-                                             "place",      "sandbox"};
+constexpr auto kept_members = NameList{"host", "pid",      "agent_id",  "client", "session_id",
+                                       "tool", "work_dir", "container", "place",  "sandbox"};
 // What no reader of a page needs.
-constexpr NameSet dropped_members{"allowed",  "hash",          "input_sha256",
-                                  "previous", "stderr_sha256", "stdout_sha256"};
+constexpr auto dropped_members =
+    NameSet{"allowed", "hash", "input_sha256", "previous", "stderr_sha256", "stdout_sha256"};
 
 // A value of a record, with texts and lists cut that do not fit. `room` becomes less by what it
 // takes.
@@ -51913,7 +51916,7 @@ class PageWriter {
       members.push_back({name, value});
     }
     for (const Json::Member& member : record.members()) {
-      if (is_one_of(member.name, kept_members) || dropped_members.has(member.name)) continue;
+      if (kept_members.has(member.name) || dropped_members.has(member.name)) continue;
       if (room == 0 && members.size() > most_members) {
         is_cut = true;
         break;
@@ -57609,7 +57612,7 @@ std::string meant_mode(std::string_view mode, std::string_view modes) {
 }
 
 std::string meant_choice(std::string_view word, std::string_view choices) {
-  static constexpr NameSet denials{"disable", "disabled", "false", "no", "none", "off"};
+  static constexpr auto denials = NameSet{"disable", "disabled", "false", "no", "none", "off"};
   NearestName nearest(word);
   for (std::string_view rest = choices; !rest.empty();) {
     const std::string_view choice = trim_blanks(take_part(rest, ','));
@@ -58857,12 +58860,11 @@ constexpr const char* skip_texts[] = {"",
 Skip reason_to_skip(const Json& record) {
   const std::string& outcome = record["outcome"sv].as_string();
   if (outcome == "refused" || !record["allowed"sv].as_bool()) return Skip::refused;
-  static constexpr NameSet endings{"exited", "signaled", "timed_out"};
-  static constexpr NameSet tools{"execute_code", "execute_command", "run",
-                                 "start_background_shell"};
+  static constexpr auto endings = NameSet{"exited", "signaled", "timed_out"};
+  static constexpr auto tools =
+      NameSet{"execute_code", "execute_command", "run", "start_background_shell"};
   if (!endings.has(outcome)) return Skip::unfinished;
-  if (!tools.has(record["tool"sv].as_string()) || record.find("code"sv))
-    return Skip::no_command;
+  if (!tools.has(record["tool"sv].as_string()) || record.find("code"sv)) return Skip::no_command;
   if (record.find("command_bytes"sv)) return Skip::cut;
   if (record.find("input_bytes"sv)) return Skip::input;
   if (record["command"sv].as_string().find(Redactor::mask) != std::string::npos)

@@ -5,11 +5,13 @@
 // them, and the number of the byte where each begins. An array of std::string_view would weigh
 // three times as much, and each of its pointers would have to be set when a program starts.
 //
-//   NameSet    names to look up:       constexpr NameSet shells{"ash", "bash", "dash"};
-//   NameList   names whose order counts, or patterns: constexpr NameList left{"*.log", "core"};
+//   NameSet    names to look up:  constexpr auto shells = NameSet{"ash", "bash", "dash"};
+//   NameList   the same where their order counts, or where they are patterns
 //   NameTable  rows that have a name each and lists of names in further columns; see pack_names()
 //   HelpRow    what programs say when they fail, and the advice for each; see pack_help()
 //   Names      a list out of one of these, to look names up in
+//
+// `constexpr NameSet shells{...}` would be the same, but GCC 12 puts that into writable memory.
 #pragma once
 
 #include "base/base.hpp"

@@ -20,11 +20,11 @@ struct ClusterRight {
   std::string_view below;  // the resource; empty: it is the resource itself
   Names verbs;
 };
-constexpr NameList manage_verbs{"create", "get", "list", "watch", "delete"};
-constexpr NameList start_verbs{"create", "get"};
-constexpr NameList watch_verbs{"get", "watch"};
-constexpr NameList list_verbs{"list"};
-constexpr NameList get_verbs{"get"};
+constexpr auto manage_verbs = NameList{"create", "get", "list", "watch", "delete"};
+constexpr auto start_verbs = NameList{"create", "get"};
+constexpr auto watch_verbs = NameList{"get", "watch"};
+constexpr auto list_verbs = NameList{"list"};
+constexpr auto get_verbs = NameList{"get"};
 
 constexpr ClusterRight rights_on_pods[] = {
     {"", "pods", "", manage_verbs},

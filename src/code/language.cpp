@@ -11,21 +11,21 @@ inline namespace v0_1 {
 
 namespace {
 
-constexpr NameSet common_commands{
+constexpr auto common_commands = NameSet{
     "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
     "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
     "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
     "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
     "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn"};
 // Words that begin a compound command of a shell.
-constexpr NameSet shell_keywords{"case", "for", "if", "until", "while"};
+constexpr auto shell_keywords = NameSet{"case", "for", "if", "until", "while"};
 // What stands behind the name of a variable in Python.
-constexpr NameSet python_operators{
-    "!=", "*=", "+=", "-=", "/=", "=", "==", "and", "if", "in", "is", "not", "or"};
+constexpr auto python_operators =
+    NameSet{"!=", "*=", "+=", "-=", "/=", "=", "==", "and", "if", "in", "is", "not", "or"};
 // Words that begin a statement of Python, and one with a block.
-constexpr NameSet python_statements{"assert", "await", "del", "raise"};
-constexpr NameSet python_blocks{"async", "class", "def",  "for",   "if",
-                                "match", "try",   "try:", "while", "with"};
+constexpr auto python_statements = NameSet{"assert", "await", "del", "raise"};
+constexpr auto python_blocks =
+    NameSet{"async", "class", "def", "for", "if", "match", "try", "try:", "while", "with"};
 
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&

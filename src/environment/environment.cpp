@@ -154,9 +154,9 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
 }  // namespace inner
 
 std::vector<std::string> usual_variables() {
-  static constexpr NameList names{"PATH", "HOME",      "USER",     "LOGNAME",    "SHELL",
-                                  "LANG", "LC_*",      "LANGUAGE", "TZ",         "TMPDIR",
-                                  "TERM", "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  static constexpr auto names =
+      NameList{"PATH",     "HOME", "USER",   "LOGNAME", "SHELL",     "LANG",     "LC_*",
+               "LANGUAGE", "TZ",   "TMPDIR", "TERM",    "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
   std::vector<std::string> list;
   for (const std::string_view name : names) list.emplace_back(name);
   return list;

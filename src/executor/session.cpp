@@ -21,12 +21,12 @@ namespace {
 // variables into a pipe. They are read as text of a hostile command, and no shell ever runs them.
 
 bool is_carried(std::string_view variable) {
-  static constexpr NameList left{"CODEEXEC_*", "BASH*",     "PWD",
-                                 "OLDPWD",     "SHLVL",     "_",
-                                 "ENV",        "IFS",       "PS4",
-                                 "CDPATH",     "FPATH",     "ZDOTDIR",
-                                 "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT",
-                                 "LD_PRELOAD", "LD_AUDIT",  "DYLD_INSERT_LIBRARIES"};
+  static constexpr auto left = NameList{"CODEEXEC_*", "BASH*",     "PWD",
+                                        "OLDPWD",     "SHLVL",     "_",
+                                        "ENV",        "IFS",       "PS4",
+                                        "CDPATH",     "FPATH",     "ZDOTDIR",
+                                        "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT",
+                                        "LD_PRELOAD", "LD_AUDIT",  "DYLD_INSERT_LIBRARIES"};
   return !left.match(variable);
 }
 
@@ -160,8 +160,8 @@ inline namespace inner {
 std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
                            std::size_t parts) {
   const std::string_view program = base_name(shell);
-  static constexpr NameSet carrying{"ash",  "bash", "dash", "ksh",  "ksh93", "lksh",
-                                    "mksh", "oksh", "sh",   "yash", "zsh"};
+  static constexpr auto carrying =
+      NameSet{"ash", "bash", "dash", "ksh", "ksh93", "lksh", "mksh", "oksh", "sh", "yash", "zsh"};
   if (!carrying.has(program)) return {};
   // Functions and aliases of these names that the script has defined must not run here.
   const char* const own = program == "zsh"sv ? "builtin " : "\\command ";

@@ -114,8 +114,8 @@ std::string result_text(const ToolResult& result, bool modern, std::string_view 
 }
 
 bool is_log_level(const Json& value) {
-  static constexpr NameSet levels{"alert", "critical", "debug",  "emergency",
-                                  "error", "info",     "notice", "warning"};
+  static constexpr auto levels =
+      NameSet{"alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"};
   return levels.has(value.as_string());
 }
 

@@ -23,12 +23,12 @@ inline namespace v0_1 {
 namespace {
 
 // What programs generate; see Names::match() for the patterns.
-constexpr NameList generated_trees{"__pycache__", ".pytest_cache", ".mypy_cache",
-                                   ".ruff_cache", ".tox",          ".nox",
-                                   ".next",       ".nuxt",         "node_modules"};
-constexpr NameList generated_directories{"build", "dist", "*.egg-info"};
-constexpr NameList generated_files{".coverage", ".DS_Store", "Thumbs.db", "*.pyc", "*.pyo",
-                                   "*.log",     "*.swp",     "*.swo",     "*~"};
+constexpr auto generated_trees =
+    NameList{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox",
+             ".nox",        ".next",         ".nuxt",       "node_modules"};
+constexpr auto generated_directories = NameList{"build", "dist", "*.egg-info"};
+constexpr auto generated_files = NameList{".coverage", ".DS_Store", "Thumbs.db", "*.pyc", "*.pyo",
+                                          "*.log",     "*.swp",     "*.swo",     "*~"};
 
 // `ending` says what the path itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {

@@ -134,8 +134,8 @@ std::string text_with(const shell::Command& command, std::string_view guess, boo
 // What the command may come to; an allowed pattern must match each of these texts. False: that
 // is not known.
 bool texts_to_allow(const shell::Command& command, std::vector<std::string>& texts) {
-  static constexpr NameList guesses{"",   "a", "-x", "/",        "..",          " ; ",
-                                    "\n", "'", "$",  "\xc3\xa9", "a b/-c=\"d\n"};
+  static constexpr auto guesses =
+      NameList{"", "a", "-x", "/", "..", " ; ", "\n", "'", "$", "\xc3\xa9", "a b/-c=\"d\n"};
   bool known = true, may_vanish = false;
   for (const shell::Assignment& assignment : command.assignments)
     if (!assignment.value.known() || assignment.value.assumed) return false;

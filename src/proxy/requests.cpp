@@ -68,8 +68,8 @@ const char* take_header(std::string_view line, ProxyRequest& request, bool& has_
     for (const char c : value) request.body = request.body * 10 + static_cast<unsigned>(c - '0');
   }
   // These are of one connection.
-  static constexpr NameList hop_by_hop{"connection", "proxy-*", "keep-alive",
-                                       "upgrade",    "te",      "trailer"};
+  static constexpr auto hop_by_hop =
+      NameList{"connection", "proxy-*", "keep-alive", "upgrade", "te", "trailer"};
   if (hop_by_hop.match(name)) return nullptr;
   append_all(request.head, {line, "\r\n"});
   return nullptr;

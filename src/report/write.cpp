@@ -30,12 +30,11 @@ constexpr std::size_t least_text = 80;           // is shown of a text, however 
 constexpr std::size_t longest_member_name = 64;
 
 // Members that a record shares with the one before it are left out: the page has the same list.
-constexpr std::string_view kept_members[] = {"host",       "pid",    "agent_id", "client",
-                                             "session_id", "tool",   "work_dir", "container",
-                                             "place",      "sandbox"};
+constexpr auto kept_members = NameList{"host", "pid",      "agent_id",  "client", "session_id",
+                                       "tool", "work_dir", "container", "place",  "sandbox"};
 // What no reader of a page needs.
-constexpr NameSet dropped_members{"allowed",  "hash",          "input_sha256",
-                                  "previous", "stderr_sha256", "stdout_sha256"};
+constexpr auto dropped_members =
+    NameSet{"allowed", "hash", "input_sha256", "previous", "stderr_sha256", "stdout_sha256"};
 
 // A value of a record, with texts and lists cut that do not fit. `room` becomes less by what it
 // takes.
@@ -100,7 +99,7 @@ class PageWriter {
       members.push_back({name, value});
     }
     for (const Json::Member& member : record.members()) {
-      if (is_one_of(member.name, kept_members) || dropped_members.has(member.name)) continue;
+      if (kept_members.has(member.name) || dropped_members.has(member.name)) continue;
       if (room == 0 && members.size() > most_members) {
         is_cut = true;
         break;

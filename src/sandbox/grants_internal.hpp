@@ -181,20 +181,20 @@ class SystemGrants {
   static bool covers(std::string_view path);
 
  private:
-  static constexpr NameList readable_system{"/usr",
-                                            "/bin",
-                                            "/sbin",
-                                            "/lib",
-                                            "/lib32",
-                                            "/lib64",
-                                            "/libx32",
-                                            "/nix/store",
-                                            "/run/current-system",
-                                            "/proc",
-                                            "/sys/devices/system/cpu",
-                                            "/sys/devices/system/node",
-                                            "/sys/fs/cgroup",
-                                            "/sys/kernel/mm/transparent_hugepage"};
+  static constexpr auto readable_system = NameList{"/usr",
+                                                   "/bin",
+                                                   "/sbin",
+                                                   "/lib",
+                                                   "/lib32",
+                                                   "/lib64",
+                                                   "/libx32",
+                                                   "/nix/store",
+                                                   "/run/current-system",
+                                                   "/proc",
+                                                   "/sys/devices/system/cpu",
+                                                   "/sys/devices/system/node",
+                                                   "/sys/fs/cgroup",
+                                                   "/sys/kernel/mm/transparent_hugepage"};
 
   // Entry by entry where there is a secret in a directory, at once where there is none.
   void add_settings(const std::string& directory, int depth);

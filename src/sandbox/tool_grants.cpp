@@ -49,7 +49,7 @@ bool ToolGrants::is_granted(std::string_view path, bool for_writing) const {
 }
 
 bool ToolGrants::is_never_granted(const std::string& path) const {
-  static constexpr NameSet of_system{"/boot", "/dev", "/etc", "/proc", "/sys"};
+  static constexpr auto of_system = NameSet{"/boot", "/dev", "/etc", "/proc", "/sys"};
   if (is_above_system(path) || lies_in_one_of(path, of_system)) return true;
   if (holds_a_home(path, home_) ||
       SecretSearch::has_secret_name(base_name(path), SecretSearch::prefix, true))
@@ -64,7 +64,7 @@ bool ToolGrants::is_bin(const std::string& path) {
 }
 
 bool ToolGrants::lies_among_tools(std::string_view path) {
-  static constexpr NameSet tools{
+  static constexpr auto tools = NameSet{
       ".asdf",   ".bin",         ".bun",    ".cabal",      ".cargo",        ".composer",  ".conda",
       ".deno",   ".dotnet",      ".elan",   ".fnm",        ".foundry",      ".fvm",       ".gem",
       ".ghcup",  ".goenv",       ".jenv",   ".juliaup",    ".krew",         ".linuxbrew", ".mise",
@@ -73,19 +73,19 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
       ".rustup", ".rvm",         ".sdkman", ".swiftly",    ".tfenv",        ".tox",       ".venv",
       ".venvs",  ".virtualenvs", ".volta",  ".yarn"};
   // What tools keep where other programs keep their data.
-  static constexpr NameList shared{".local/bin/*",
-                                   ".local/lib/*",
-                                   ".local/share/uv/*",
-                                   ".local/share/pipx/*",
-                                   ".local/share/mise/*",
-                                   ".local/share/pnpm/*",
-                                   ".local/share/fnm/*",
-                                   ".local/share/rtx/*",
-                                   ".local/share/virtualenvs/*",
-                                   ".local/share/claude/*",
-                                   ".local/pipx/*",
-                                   ".config/yarn/global/*",
-                                   ".config/composer/vendor/*"};
+  static constexpr auto shared = NameList{".local/bin/*",
+                                          ".local/lib/*",
+                                          ".local/share/uv/*",
+                                          ".local/share/pipx/*",
+                                          ".local/share/mise/*",
+                                          ".local/share/pnpm/*",
+                                          ".local/share/fnm/*",
+                                          ".local/share/rtx/*",
+                                          ".local/share/virtualenvs/*",
+                                          ".local/share/claude/*",
+                                          ".local/pipx/*",
+                                          ".config/yarn/global/*",
+                                          ".config/composer/vendor/*"};
   for (std::size_t at = path.find("/."); at != std::string_view::npos;
        at = path.find("/.", at + 1)) {
     const std::string_view rest = path.substr(at + 1);
@@ -97,7 +97,7 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
 
 bool ToolGrants::is_prefix(const std::string& path) const {
   const auto depth = std::count(path.begin(), path.end(), '/');
-  static constexpr NameSet homes{"/Users", "/home"};
+  static constexpr auto homes = NameSet{"/Users", "/home"};
   const bool of_users = lies_in_one_of(path, homes);
   return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
 }
@@ -114,7 +114,7 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
   if (ends_with(prefix, "/.cargo"sv))
     trees_.add_directory(concat("%/.rustup", {prefix.substr(0, prefix.rfind('/'))}));
   // What tools keep in ~/.local/share, beside the data of other programs.
-  static constexpr NameList parts{"uv", "pipx", "mise", "pnpm", "virtualenvs"};
+  static constexpr auto parts = NameList{"uv", "pipx", "mise", "pnpm", "virtualenvs"};
   if (!is_shared) return;
   for (const std::string_view part : parts)
     trees_.add_rule(concat("%/share/%", {prefix, part}), readable_rights);
@@ -126,8 +126,8 @@ bool ToolGrants::is_shared_prefix(const std::string& prefix) {
 }
 
 bool ToolGrants::is_tool_part(std::string_view entry) {
-  static constexpr NameSet parts{"bin",     "include",    "lib",  "lib64",
-                                 "libexec", "pyvenv.cfg", "sbin", "shims"};
+  static constexpr auto parts =
+      NameSet{"bin", "include", "lib", "lib64", "libexec", "pyvenv.cfg", "sbin", "shims"};
   return parts.has(entry);
 }
 

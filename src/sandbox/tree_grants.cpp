@@ -43,7 +43,7 @@ bool lies_in_one_of(std::string_view path, const std::vector<std::string>& direc
 }
 
 bool is_above_system(std::string_view path) {
-  static constexpr NameList directories{
+  static constexpr auto directories = NameList{
       "/bin",       "/boot",    "/dev",       "/etc",           "/lib",           "/lib32",
       "/lib64",     "/libx32",  "/proc",      "/run",           "/sbin",          "/sys",
       "/usr/bin",   "/usr/lib", "/usr/lib64", "/usr/local/bin", "/usr/local/lib", "/usr/sbin",
@@ -85,34 +85,35 @@ bool is_program_file(const std::string& path) {
 namespace {
 
 // Directories that keep passwords and keys, in a home or wherever else they are.
-constexpr NameList secret_directories{
-    ".ssh",    ".aws",     ".gnupg",    ".kube",        ".docker", ".azure",
-    ".gcloud", ".mozilla", ".pki",      ".thunderbird", ".git",    ".password-store",
-    ".config", ".local",   ".keyrings", ".cache",       ".vault",  ".terraform.d"};
-constexpr NameList secret_files{".env",    ".env.*",    "credentials*",     "*.key",      "*.p12",
-                                "*.pfx",   ".npmrc",    ".pypirc",          ".netrc",     ".pgpass",
-                                ".my.cnf", ".htpasswd", ".git-credentials", ".yarnrc.yml"};
-constexpr NameList secret_keys{"id_*"};
-constexpr NameList public_keys{"*.*"};
-constexpr NameList secret_certificates{"*.pem"};
+constexpr auto secret_directories =
+    NameList{".ssh",    ".aws",     ".gnupg",    ".kube",        ".docker", ".azure",
+             ".gcloud", ".mozilla", ".pki",      ".thunderbird", ".git",    ".password-store",
+             ".config", ".local",   ".keyrings", ".cache",       ".vault",  ".terraform.d"};
+constexpr auto secret_files =
+    NameList{".env",    ".env.*",    "credentials*",     "*.key",      "*.p12",
+             "*.pfx",   ".npmrc",    ".pypirc",          ".netrc",     ".pgpass",
+             ".my.cnf", ".htpasswd", ".git-credentials", ".yarnrc.yml"};
+constexpr auto secret_keys = NameList{"id_*"};
+constexpr auto public_keys = NameList{"*.*"};
+constexpr auto secret_certificates = NameList{"*.pem"};
 // Certificates of the authorities of the world.
-constexpr NameList public_certificates{"*cert*", "ca*"};
+constexpr auto public_certificates = NameList{"*cert*", "ca*"};
 // Deeper in a tree these are names of source files.
-constexpr NameList secret_near_top{
-    "_netrc",       "config.json", "config.yml", "config.yaml", "auth.json", "hosts.yml",
-    "*credential*", "*secret*",    "*token*",    "*passw*",     "*pgpass*",  "*keystore*",
-    "*netrc*",      "*npmrc*",     "*pypirc*",   "*history*",   "*private*"};
+constexpr auto secret_near_top =
+    NameList{"_netrc",       "config.json", "config.yml", "config.yaml", "auth.json", "hosts.yml",
+             "*credential*", "*secret*",    "*token*",    "*passw*",     "*pgpass*",  "*keystore*",
+             "*netrc*",      "*npmrc*",     "*pypirc*",   "*history*",   "*private*"};
 // Kept from commands whatever their mode is. A command of root's owns them even without
 // capabilities, and a member of a group may read what others may not.
-constexpr NameList secret_settings{"shadow",         "shadow-",      "gshadow",
-                                   "gshadow-",       "sudoers",      "sudoers.d",
-                                   "private",        "docker",       "kubernetes",
-                                   "rancher",        "wireguard",    "openvpn",
-                                   "ipsec.d",        "ppp",          "letsencrypt",
-                                   "NetworkManager", "credstore",    "credstore.encrypted",
-                                   "machine-id",     "vault.d",      "opasswd",
-                                   "krb5.keytab",    "netrc",        "polkit-1",
-                                   "swanctl",        "ipsec.secrets"};
+constexpr auto secret_settings = NameList{"shadow",         "shadow-",      "gshadow",
+                                          "gshadow-",       "sudoers",      "sudoers.d",
+                                          "private",        "docker",       "kubernetes",
+                                          "rancher",        "wireguard",    "openvpn",
+                                          "ipsec.d",        "ppp",          "letsencrypt",
+                                          "NetworkManager", "credstore",    "credstore.encrypted",
+                                          "machine-id",     "vault.d",      "opasswd",
+                                          "krb5.keytab",    "netrc",        "polkit-1",
+                                          "swanctl",        "ipsec.secrets"};
 
 // Names of secrets, as patterns of shells.
 struct SecretNames {
@@ -196,10 +197,10 @@ SecretSearch::Finding SecretSearch::look_into(const std::string& directory, int 
 }
 
 bool SecretSearch::is_installed_part(std::string_view name) {
-  static constexpr NameSet parts{
-      "bin",     "candidates", "envs", "include", "installs",     "jmods",      "lib",
-      "lib64",   "libexec",    "man",  "modules", "node_modules", "pkg",        "pkgs",
-      "plugins", "registry",   "sbin", "share",   "shims",        "toolchains", "versions"};
+  static constexpr auto parts =
+      NameSet{"bin",     "candidates", "envs", "include", "installs",     "jmods",      "lib",
+              "lib64",   "libexec",    "man",  "modules", "node_modules", "pkg",        "pkgs",
+              "plugins", "registry",   "sbin", "share",   "shims",        "toolchains", "versions"};
   return parts.has(name);
 }
 
@@ -290,7 +291,7 @@ void SystemGrants::add_settings(const std::string& directory, int depth) {
 void SystemGrants::add_link(const std::string& path) {
   const std::string target = real_path_of(path);
   struct stat status {};
-  static constexpr NameSet linked_settings{"/run", "/var/lib"};
+  static constexpr auto linked_settings = NameSet{"/run", "/var/lib"};
   if (target.empty() || codeexec::is_within(target, "/etc"sv) || covers(target) ||
       !lies_in_one_of(target, linked_settings))
     return;

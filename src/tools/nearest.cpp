@@ -210,7 +210,7 @@ std::string meant_mode(std::string_view mode, std::string_view modes) {
 }
 
 std::string meant_choice(std::string_view word, std::string_view choices) {
-  static constexpr NameSet denials{"disable", "disabled", "false", "no", "none", "off"};
+  static constexpr auto denials = NameSet{"disable", "disabled", "false", "no", "none", "off"};
   NearestName nearest(word);
   for (std::string_view rest = choices; !rest.empty();) {
     const std::string_view choice = trim_blanks(take_part(rest, ','));

@@ -38,7 +38,7 @@ constexpr auto prices =
 }  // namespace
 
 TEST_CASE("a list of names keeps its order, and finds what it has") {
-  static constexpr NameList list{"sh", "", "bash", "sh"};
+  static constexpr auto list = NameList{"sh", "", "bash", "sh"};
   std::vector<std::string> seen;
   for (const std::string_view name : list) seen.emplace_back(name);
   CHECK(seen == std::vector<std::string>{"sh", "", "bash", "sh"});
@@ -48,7 +48,7 @@ TEST_CASE("a list of names keeps its order, and finds what it has") {
   CHECK_FALSE(list.has("shbash"));
   CHECK(list.list().size() == 4);
 
-  static constexpr NameSet set{"bash", "sh"};
+  static constexpr auto set = NameSet{"bash", "sh"};
   CHECK(set.has("sh"));
   CHECK_FALSE(set.has("dash"));
   CHECK(Names().empty());
@@ -57,7 +57,7 @@ TEST_CASE("a list of names keeps its order, and finds what it has") {
 }
 
 TEST_CASE("names may be patterns, which match from end to end") {
-  static constexpr NameList patterns{"LC_*", "*.log", "*key*", "_"};
+  static constexpr auto patterns = NameList{"LC_*", "*.log", "*key*", "_"};
   for (const char* good : {"LC_ALL", "LC_", "a.log", ".log", "key", "monkeys", "_"})
     CHECK_MESSAGE(patterns.match(good), good);
   for (const char* bad : {"lc_all", "LC", "a.logs", "__", ""})
