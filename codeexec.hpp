@@ -3512,9 +3512,6 @@ std::vector<std::string> words_of(Pieces words);
 
 void add_words(std::vector<std::string>& words, Pieces more);
 
-// The words of a text with one blank between them.
-std::vector<std::string> split_at_blanks(std::string_view text);
-
 std::string errno_text(int error);
 
 using detail::SharedError;
@@ -3602,22 +3599,10 @@ std::string_view take_part(std::string_view& text, char separator);
 // but the last; "" for a value that is not among them.
 const char* name_in(const char* names, int value) noexcept;
 
-// Whether one of the entries, with blanks between them, is `entry`. A list that is one text weighs
-// a third of an array of texts.
-bool has_entry(std::string_view list, std::string_view entry);
-// Whether a text is one of the words of a list with a blank between them, of which those that end
-// with * stand for all that begin so.
-bool is_word_of(std::string_view text, std::string_view words);
-
 // The last name of a path.
 std::string_view base_name(std::string_view path);
 
 std::string in_lower_case(std::string_view text);
-
-// What helps when a program says something, by a table of lines, each of texts in lower case with a
-// `|` between them, a tab and what to do. The first line counts of which a text is in `said`;
-// empty: there is none.
-std::string_view help_in(std::string_view said, std::string_view table);
 
 // Of ASCII, whatever the locale.
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -3640,6 +3625,10 @@ bool is_assignment(std::string_view text);
 
 // The script that starts a program with these words: bare where they are plain, else quoted.
 std::string script_of_argv(const std::vector<std::string>& argv);
+
+// What a character stands for behind a backslash in C and whatever took its strings from there:
+// \a \b \f \n \r \t \v and the backslash itself. NUL: nothing.
+char escaped_character(char c);
 
 // The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base);
@@ -3950,8 +3939,23 @@ const char* name_in(const char* names, int value) noexcept {
 const char* version() noexcept { return CODEEXEC_VERSION_STRING; }
 
 const char* name(ErrorCode code) noexcept {
-  return name_in("invalid_argument\0not_found\0permission_denied\0parse\0limit\0unsupported\0io\0",
-                 static_cast<int>(code));
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::not_found:
+      return "not_found";
+    case ErrorCode::permission_denied:
+      return "permission_denied";
+    case ErrorCode::parse:
+      return "parse";
+    case ErrorCode::limit:
+      return "limit";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::io:
+      return "io";
+  }
+  return "";
 }
 
 struct detail::SharedError::Counted {
@@ -4308,8 +4312,7 @@ std::vector<SystemUser> system_users(const char* path) {
 
 #endif  // CODEEXEC_GROUP_2
 
-#if !defined(CODEEXEC_GROUP_3) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_POLICY) || defined(CODEEXEC_IMPLEMENT_TOOLS))
+#if !defined(CODEEXEC_GROUP_3)
 #define CODEEXEC_GROUP_3
 
 // base/names_internal.hpp -------------------------------------------------------------------------
@@ -4320,9 +4323,13 @@ std::vector<SystemUser> system_users(const char* path) {
 // them, and the number of the byte where each begins. An array of std::string_view would weigh
 // three times as much, and each of its pointers would have to be set when a program starts.
 //
-//   NameSet    a list of names:  constexpr NameSet shells{"ash", "bash", "dash"};
+//   NameSet    names to look up:  constexpr auto shells = NameSet{"ash", "bash", "dash"};
+//   NameList   the same where their order counts, or where they are patterns
 //   NameTable  rows that have a name each and lists of names in further columns; see pack_names()
+//   HelpRow    what programs say when they fail, and the advice for each; see pack_help()
 //   Names      a list out of one of these, to look names up in
+//
+// `constexpr NameSet shells{...}` would be the same, but GCC 12 puts that into writable memory.
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -4334,17 +4341,19 @@ class Names {
  public:
   class Iterator {
    public:
-    constexpr Iterator(const Names& names, std::size_t at) : names_(&names), at_(at) {}
-    constexpr std::string_view operator*() const { return (*names_)[at_]; }
+    constexpr Iterator(const char* text, const std::uint16_t* begin) : text_(text), begin_(begin) {}
+    constexpr std::string_view operator*() const {
+      return {text_ + begin_[0], static_cast<std::size_t>(begin_[1] - begin_[0])};
+    }
     constexpr Iterator& operator++() {
-      ++at_;
+      ++begin_;
       return *this;
     }
-    constexpr bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+    constexpr bool operator!=(const Iterator& other) const { return begin_ != other.begin_; }
 
    private:
-    const Names* names_;
-    std::size_t at_;
+    const char* text_;
+    const std::uint16_t* begin_;
   };
 
   constexpr Names() = default;
@@ -4359,10 +4368,12 @@ class Names {
   }
   // The first name; empty if there is none.
   constexpr std::string_view first() const { return empty() ? std::string_view() : (*this)[0]; }
-  constexpr Iterator begin() const { return {*this, 0}; }
-  constexpr Iterator end() const { return {*this, size_}; }
+  constexpr Iterator begin() const { return {text_, begins_}; }
+  constexpr Iterator end() const { return {text_, begins_ + size_}; }
 
   bool has(std::string_view name) const;
+  // Whether a name matches one of these, which are patterns as of glob_matches().
+  bool match(std::string_view name) const;
 
  private:
   const char* text_ = nullptr;
@@ -4376,19 +4387,20 @@ inline void names_must_be_sorted() {}
 inline void a_column_is_given_twice() {}
 inline void a_blank_is_too_many() {}
 
-// Names in their order, each once.
+// Names in the order in which they are written.
 template <std::size_t Count, std::size_t Bytes>
-class NameSet {
+class NameList {
  public:
   template <std::size_t... Sizes>
-  constexpr NameSet(const char (&... names)[Sizes]) {
+  constexpr NameList(const char (&... names)[Sizes]) {
     (append({names, Sizes - 1}), ...);
-    for (std::size_t i = 1; i < Count; ++i)
-      if (!(list()[i - 1] < list()[i])) names_must_be_sorted();
   }
   constexpr operator Names() const { return list(); }
   constexpr Names list() const { return {text_, begins_, Count}; }
+  constexpr Names::Iterator begin() const { return list().begin(); }
+  constexpr Names::Iterator end() const { return list().end(); }
   bool has(std::string_view name) const { return list().has(name); }
+  bool match(std::string_view name) const { return list().match(name); }
 
  private:
   constexpr void append(std::string_view name) {
@@ -4400,6 +4412,21 @@ class NameSet {
   char text_[Bytes] = {};
   std::uint16_t begins_[Count + 1] = {};
   std::uint16_t filled_ = 0;
+};
+
+template <std::size_t... Sizes>
+NameList(const char (&... names)[Sizes]) -> NameList<sizeof...(Sizes), (Sizes + ...)>;
+
+// Names in the order of the alphabet, each once.
+template <std::size_t Count, std::size_t Bytes>
+class NameSet : public NameList<Count, Bytes> {
+ public:
+  template <std::size_t... Sizes>
+  constexpr NameSet(const char (&... names)[Sizes]) : NameList<Count, Bytes>(names...) {
+    const Names list = this->list();
+    for (std::size_t i = 1; i < Count; ++i)
+      if (!(list[i - 1] < list[i])) names_must_be_sorted();
+  }
 };
 
 template <std::size_t... Sizes>
@@ -4507,6 +4534,40 @@ constexpr auto pack_names() {
   return packed;
 }
 
+// What a packed table keeps of its rows besides their names, made by make(row).
+template <const auto& Rows, class Make>
+constexpr auto pack_entries(Make make) {
+  std::array<decltype(make(Rows[0])), std::size(Rows)> entries = {};
+  for (std::size_t row = 0; row < entries.size(); ++row) entries[row] = make(Rows[row]);
+  return entries;
+}
+
+// What a program says when it fails, and what helps then.
+struct HelpRow {
+  const char* said;  // in lower case; of several texts with a | between them, one is enough
+  const char* help;
+};
+
+// Makes the table for find_help() and help_in(). The rows may have other members, too.
+template <const auto& Rows>
+struct HelpSource {
+  static constexpr std::size_t count = std::size(Rows);
+  static constexpr std::size_t columns = 2;
+  static constexpr std::string_view text(std::size_t row, std::size_t column) {
+    return column == 0 ? Rows[row].said : Rows[row].help;
+  }
+  static constexpr char separator(std::size_t column) { return column == 0 ? '|' : '\0'; }
+};
+template <const auto& Rows>
+constexpr auto pack_help() {
+  return pack_names<HelpSource<Rows>>();
+}
+
+// The first row of which a text is in what was said; table.rows: there is none.
+std::size_t find_help(std::string_view said, const NameTable& table);
+// What helps; empty: there is no such row.
+std::string_view help_in(std::string_view said, const NameTable& table);
+
 }  // inner
 
 }  // namespace v0_1
@@ -4530,6 +4591,25 @@ bool Names::has(std::string_view name) const {
   for (const std::string_view other : *this)
     if (other == name) return true;
   return false;
+}
+
+bool Names::match(std::string_view name) const {
+  for (const std::string_view pattern : *this)
+    if (glob_matches(pattern, name)) return true;
+  return false;
+}
+
+std::size_t find_help(std::string_view said, const NameTable& table) {
+  const std::string text = in_lower_case(said);
+  for (std::size_t row = 0; row < table.rows; ++row)
+    for (const std::string_view known : table.at(row, 0))
+      if (text.find(known) != std::string::npos) return row;
+  return table.rows;
+}
+
+std::string_view help_in(std::string_view said, const NameTable& table) {
+  const std::size_t row = find_help(said, table);
+  return row < table.rows ? table.at(row, 1).first() : std::string_view();
 }
 
 }  // inner
@@ -4709,12 +4789,6 @@ void add_words(std::vector<std::string>& words, Pieces more) {
   for (const Piece& word : more) words.push_back(word);
 }
 
-std::vector<std::string> split_at_blanks(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) words.emplace_back(take_part(text, ' '));
-  return words;
-}
-
 std::vector<std::string> words_of(Pieces words) {
   std::vector<std::string> result;
   add_words(result, words);
@@ -4788,12 +4862,6 @@ std::string_view take_part(std::string_view& text, char separator) {
   return part;
 }
 
-bool has_entry(std::string_view list, std::string_view entry) {
-  while (!list.empty())
-    if (take_part(list, ' ') == entry) return true;
-  return false;
-}
-
 std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
@@ -4803,25 +4871,6 @@ std::string in_lower_case(std::string_view text) {
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return lower;
-}
-
-std::string_view help_in(std::string_view said, std::string_view table) {
-  const std::string text = in_lower_case(said);
-  while (!table.empty()) {
-    std::string_view line = take_part(table, '\n');
-    for (std::string_view words = take_part(line, '\t'); !words.empty();)
-      if (text.find(take_part(words, '|')) != std::string::npos) return line;
-  }
-  return {};
-}
-
-bool is_word_of(std::string_view text, std::string_view words) {
-  while (!words.empty()) {
-    const std::string_view word = take_part(words, ' ');
-    if (ends_with(word, "*"sv) ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
-      return true;
-  }
-  return false;
 }
 
 bool all_are(std::string_view text, bool (*test)(char)) {
@@ -4862,9 +4911,9 @@ bool is_assignment(std::string_view text) {
 namespace {
 
 // The words that a shell takes for its own grammar where a command may begin.
-constexpr NameSet reserved_words{"case",   "coproc", "do",   "done",     "elif", "else",
-                                 "esac",   "fi",     "for",  "function", "if",   "in",
-                                 "select", "then",   "time", "until",    "while"};
+constexpr auto reserved_words =
+    NameSet{"case",     "coproc", "do", "done",   "elif", "else", "esac",  "fi",   "for",
+            "function", "if",     "in", "select", "then", "time", "until", "while"};
 
 }  // namespace
 
@@ -4892,6 +4941,29 @@ unsigned hex_value(char c) {
 }
 
 }  // namespace
+
+char escaped_character(char c) {
+  switch (c) {
+    case 'a':
+      return '\a';
+    case 'b':
+      return '\b';
+    case 'f':
+      return '\f';
+    case 'n':
+      return '\n';
+    case 'r':
+      return '\r';
+    case 't':
+      return '\t';
+    case 'v':
+      return '\v';
+    case '\\':
+      return '\\';
+    default:
+      return '\0';
+  }
+}
 
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
   std::uint32_t value = 0;
@@ -12180,10 +12252,8 @@ bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
     return true;
   }
   const char c = text[at++];
-  constexpr std::string_view letters = "abfnrtv\\";
-  constexpr std::string_view values = "\a\b\f\n\r\t\v\\";
-  if (const std::size_t i = letters.find(c); i != std::string_view::npos) {
-    out += values[i];
+  if (const char known = escaped_character(c)) {
+    out += known;
     return true;
   }
   if (c == 'e' || (c == 'E' && bash)) {
@@ -13099,7 +13169,7 @@ std::string_view ShellScanner::joined_word_here() {
     else
       joined += text_[end];
   }
-  static constexpr NameSet words{
+  static constexpr auto words = NameSet{
       "!",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",  "esac", "fi",
       "for", "function", "if", "in",   "select", "then", "time", "until", "while", "{",    "}"};
   for (const std::string_view word : words.list()) {
@@ -13386,9 +13456,9 @@ void ShellScopes::note_activation(std::size_t level) {
 // The walker: simple commands, their assignments and redirections.
 
 bool is_special_builtin(std::string_view name) {
-  static constexpr NameSet names{".",      ":",      "break",    "continue", "eval", "exec",
-                                 "exit",   "export", "readonly", "return",   "set",  "shift",
-                                 "source", "times",  "trap",     "unset"};
+  static constexpr auto names =
+      NameSet{".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
+              "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
   return names.has(name);
 }
 
@@ -14270,20 +14340,21 @@ inline constexpr std::uint32_t lifted_by_sudo =
 // What the policy knows of programs: rules, paths, wrappers, interpreters, options.
 
 // Directories that hold the homes of users.
-inline constexpr NameSet home_parents{"Users", "home"};
+inline constexpr auto home_parents = NameSet{"Users", "home"};
 
 // Directories of / with all that is below. All other names that begin with lib count, too.
-inline constexpr NameSet protected_trees{"bin",    "boot", "dev",  "etc",  "lib", "lib32", "lib64",
-                                         "libx32", "proc", "root", "sbin", "sys", "usr"};
+inline constexpr auto protected_trees =
+    NameSet{"bin",    "boot", "dev",  "etc",  "lib", "lib32", "lib64",
+            "libx32", "proc", "root", "sbin", "sys", "usr"};
 
 // Directories of / that may lose single entries, but not all at once (rm -rf /var/*).
-inline constexpr NameSet protected_contents{"Users", "home", "media", "mnt",
-                                            "opt",   "run",  "srv",   "var"};
+inline constexpr auto protected_contents =
+    NameSet{"Users", "home", "media", "mnt", "opt", "run", "srv", "var"};
 
 // Entries of /dev that anyone may write to, and directories whose entries are such.
-inline constexpr NameSet harmless_devices{"full",  "null",   "ptmx", "random",  "stderr",
-                                          "stdin", "stdout", "tty",  "urandom", "zero"};
-inline constexpr NameSet harmless_device_directories{"fd", "pts", "shm", "tcp", "udp"};
+inline constexpr auto harmless_devices = NameSet{"full",  "null",   "ptmx", "random",  "stderr",
+                                                 "stdin", "stdout", "tty",  "urandom", "zero"};
+inline constexpr auto harmless_device_directories = NameSet{"fd", "pts", "shm", "tcp", "udp"};
 
 // Paths that the rules know. Each stands for what is below it, too.
 enum class PathKind : unsigned char {
@@ -14295,17 +14366,17 @@ enum class PathKind : unsigned char {
 };
 
 // Tests of find that pick what it finds by name, path, time or owner.
-inline constexpr NameSet find_tests{"-amin",  "-anewer", "-atime",      "-cmin",   "-cnewer",
-                                    "-ctime", "-gid",    "-group",      "-ilname", "-iname",
-                                    "-ipath", "-iregex", "-iwholename", "-lname",  "-mmin",
-                                    "-mtime", "-name",   "-nogroup",    "-nouser", "-path",
-                                    "-regex", "-uid",    "-used",       "-user",   "-wholename"};
+inline constexpr auto find_tests =
+    NameSet{"-amin",  "-anewer", "-atime", "-cmin",     "-cnewer", "-ctime",      "-gid",
+            "-group", "-ilname", "-iname", "-ipath",    "-iregex", "-iwholename", "-lname",
+            "-mmin",  "-mtime",  "-name",  "-nogroup",  "-nouser", "-path",       "-regex",
+            "-uid",   "-used",   "-user",  "-wholename"};
 
 // Variables that commands have although no script sets them.
-inline constexpr NameSet given_variables{"EUID",     "HOME",    "HOSTNAME", "HOSTTYPE", "LANG",
-                                         "LANGUAGE", "LOGNAME", "OLDPWD",   "PATH",     "PPID",
-                                         "PWD",      "RANDOM",  "SECONDS",  "SHELL",    "TERM",
-                                         "TMPDIR",   "TZ",      "UID",      "USER"};
+inline constexpr auto given_variables =
+    NameSet{"EUID",   "HOME",   "HOSTNAME", "HOSTTYPE", "LANG",   "LANGUAGE", "LOGNAME",
+            "OLDPWD", "PATH",   "PPID",     "PWD",      "RANDOM", "SECONDS",  "SHELL",
+            "TERM",   "TMPDIR", "TZ",       "UID",      "USER"};
 
 // The options of a program that take an argument, as getopt_long has them: letters, and long names.
 struct Syntax {
@@ -14316,51 +14387,51 @@ struct Syntax {
 };
 
 // Programs that read shell scripts.
-inline constexpr NameSet shells{"ash",  "bash", "dash",  "ksh", "ksh93", "mksh",
-                                "oksh", "posh", "rbash", "sh",  "yash",  "zsh"};
+inline constexpr auto shells = NameSet{"ash",  "bash", "dash",  "ksh", "ksh93", "mksh",
+                                       "oksh", "posh", "rbash", "sh",  "yash",  "zsh"};
 inline constexpr std::string_view shell_letters = "oO";  // that take an argument
-inline constexpr NameSet shell_longs{"init-file", "rcfile"};
+inline constexpr auto shell_longs = NameSet{"init-file", "rcfile"};
 
 // Languages whose code can start programs.
 enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
-inline constexpr NameSet starting_functions{"Popen",
-                                            "call",
-                                            "check_call",
-                                            "check_output",
-                                            "create_subprocess_exec",
-                                            "create_subprocess_shell",
-                                            "exec",
-                                            "execFile",
-                                            "execFileSync",
-                                            "execSync",
-                                            "execl",
-                                            "execle",
-                                            "execlp",
-                                            "execlpe",
-                                            "execute",
-                                            "execv",
-                                            "execve",
-                                            "execvp",
-                                            "execvpe",
-                                            "getoutput",
-                                            "getstatusoutput",
-                                            "passthru",
-                                            "popen",
-                                            "proc_open",
-                                            "run",
-                                            "shell_exec",
-                                            "spawn",
-                                            "spawnSync",
-                                            "spawnl",
-                                            "spawnlp",
-                                            "spawnv",
-                                            "spawnvp",
-                                            "system"};
-inline constexpr NameSet removing_functions{"removeSync", "remove_dir_all", "remove_tree", "rimraf",
-                                            "rm",         "rmSync",         "rm_r",        "rm_rf",
-                                            "rmdirSync",  "rmtree"};
+inline constexpr auto starting_functions = NameSet{"Popen",
+                                                   "call",
+                                                   "check_call",
+                                                   "check_output",
+                                                   "create_subprocess_exec",
+                                                   "create_subprocess_shell",
+                                                   "exec",
+                                                   "execFile",
+                                                   "execFileSync",
+                                                   "execSync",
+                                                   "execl",
+                                                   "execle",
+                                                   "execlp",
+                                                   "execlpe",
+                                                   "execute",
+                                                   "execv",
+                                                   "execve",
+                                                   "execvp",
+                                                   "execvpe",
+                                                   "getoutput",
+                                                   "getstatusoutput",
+                                                   "passthru",
+                                                   "popen",
+                                                   "proc_open",
+                                                   "run",
+                                                   "shell_exec",
+                                                   "spawn",
+                                                   "spawnSync",
+                                                   "spawnl",
+                                                   "spawnlp",
+                                                   "spawnv",
+                                                   "spawnvp",
+                                                   "system"};
+inline constexpr auto removing_functions =
+    NameSet{"removeSync", "remove_dir_all", "remove_tree", "rimraf",    "rm",
+            "rmSync",     "rm_r",           "rm_rf",       "rmdirSync", "rmtree"};
 
 // Programs that are refused for their name, or for what they are asked. The rows stand in
 // refused_table.cpp.
@@ -15231,36 +15302,36 @@ bool find_wrapper(std::string_view name, Wrapper& wrapper);
 NameTable wrapper_table();
 
 // Variables whose value is a command.
-inline constexpr NameSet command_variables{"BROWSER",
-                                           "EDITOR",
-                                           "FCEDIT",
-                                           "GIT_ASKPASS",
-                                           "GIT_EDITOR",
-                                           "GIT_EXTERNAL_DIFF",
-                                           "GIT_PAGER",
-                                           "GIT_PROXY_COMMAND",
-                                           "GIT_SEQUENCE_EDITOR",
-                                           "GIT_SSH",
-                                           "GIT_SSH_COMMAND",
-                                           "LESSCLOSE",
-                                           "LESSOPEN",
-                                           "MANPAGER",
-                                           "PAGER",
-                                           "PROMPT_COMMAND",
-                                           "PS4",
-                                           "RSYNC_RSH",
-                                           "SSH_ASKPASS",
-                                           "SUDO_ASKPASS",
-                                           "VISUAL"};
+inline constexpr auto command_variables = NameSet{"BROWSER",
+                                                  "EDITOR",
+                                                  "FCEDIT",
+                                                  "GIT_ASKPASS",
+                                                  "GIT_EDITOR",
+                                                  "GIT_EXTERNAL_DIFF",
+                                                  "GIT_PAGER",
+                                                  "GIT_PROXY_COMMAND",
+                                                  "GIT_SEQUENCE_EDITOR",
+                                                  "GIT_SSH",
+                                                  "GIT_SSH_COMMAND",
+                                                  "LESSCLOSE",
+                                                  "LESSOPEN",
+                                                  "MANPAGER",
+                                                  "PAGER",
+                                                  "PROMPT_COMMAND",
+                                                  "PS4",
+                                                  "RSYNC_RSH",
+                                                  "SSH_ASKPASS",
+                                                  "SUDO_ASKPASS",
+                                                  "VISUAL"};
 
 // The last parts of the names of git's and tmux's settings whose value is a command, besides
 // pager.* and alias.*, in small letters.
-inline constexpr NameSet command_settings{
-    "askpass",         "clean",         "cmd",        "command", "copy-command",
-    "default-command", "default-shell", "difffilter", "driver",  "editor",
-    "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
-    "packobjectshook", "pager",         "process",    "program", "receivepack",
-    "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
+inline constexpr auto command_settings =
+    NameSet{"askpass",         "clean",         "cmd",        "command", "copy-command",
+            "default-command", "default-shell", "difffilter", "driver",  "editor",
+            "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
+            "packobjectshook", "pager",         "process",    "program", "receivepack",
+            "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
 
 // policy/subject_internal.hpp ---------------------------------------------------------------------
 // The subject: one simple command of a script, while it is judged; and what judges it.
@@ -16409,8 +16480,8 @@ std::string text_with(const shell::Command& command, std::string_view guess, boo
 // What the command may come to; an allowed pattern must match each of these texts. False: that
 // is not known.
 bool texts_to_allow(const shell::Command& command, std::vector<std::string>& texts) {
-  // With | between them; the first is nothing at all.
-  std::string_view guesses = "|a|-x|/|..| ; |\n|'|$|\xc3\xa9|a b/-c=\"d\n";
+  static constexpr auto guesses =
+      NameList{"", "a", "-x", "/", "..", " ; ", "\n", "'", "$", "\xc3\xa9", "a b/-c=\"d\n"};
   bool known = true, may_vanish = false;
   for (const shell::Assignment& assignment : command.assignments)
     if (!assignment.value.known() || assignment.value.assumed) return false;
@@ -16427,7 +16498,7 @@ bool texts_to_allow(const shell::Command& command, std::vector<std::string>& tex
     texts.push_back(text_with(command, {}, false));
     return true;
   }
-  while (!guesses.empty()) texts.push_back(text_with(command, take_part(guesses, '|'), false));
+  for (const std::string_view guess : guesses) texts.push_back(text_with(command, guess, false));
   if (may_vanish) texts.push_back(text_with(command, {}, true));
   return true;
 }
@@ -17073,7 +17144,7 @@ void check_clean(Subject& subject, const Form& form) {
   const std::size_t i = before.at();
   if (i >= form.size || form.words[i].text != "clean" || !subject.judged.wants(Rule::rm_protected))
     return;
-  static constexpr NameSet longs{"exclude"};
+  static constexpr auto longs = NameSet{"exclude"};
   Arguments each(form.from(i), {"e", longs}, Order::options_anywhere);
   while (each.next())
     if (each.is("n", "dry-run", "h", "help")) return;
@@ -17126,14 +17197,11 @@ Expected<void> compile_patterns(std::string_view key, const std::vector<std::str
 }
 
 Expected<void> check_rule_names(std::string_view key, const std::vector<std::string>& names) {
-  std::string known;
+  const std::vector<RuleInfo>& rules = Policy::rules();
   std::string listed;
-  for (const RuleInfo& rule : Policy::rules()) {
-    append_all(known, "% ", {rule.name});
-    append_all(listed, {listed.empty() ? "" : ", ", rule.name});
-  }
+  for (const RuleInfo& rule : rules) append_all(listed, {listed.empty() ? "" : ", ", rule.name});
   for (const std::string& wanted : names)
-    if (!has_entry(known, wanted))
+    if (find_where(rules, [&](const RuleInfo& rule) { return rule.name == wanted; }) == rules.end())
       return make_error(ErrorCode::invalid_argument, "%: no rule is called %; there are %",
                         {key, in_quotes(wanted), listed});
   return {};
@@ -20292,19 +20360,13 @@ inline namespace v0_1 {
 
 namespace {
 
-// A name with a `*` in front is any that ends so.
-std::string_view generated_names(GeneratedScope scope) {
-  switch (scope) {
-    case GeneratedScope::tree:
-      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox "
-             ".next .nuxt node_modules"sv;
-    case GeneratedScope::directory:
-      return "build dist *.egg-info"sv;
-    case GeneratedScope::file:
-      break;
-  }
-  return ".coverage .DS_Store Thumbs.db *.pyc *.pyo *.log *.swp *.swo *~"sv;
-}
+// What programs generate; see Names::match() for the patterns.
+constexpr auto generated_trees =
+    NameList{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox",
+             ".nox",        ".next",         ".nuxt",       "node_modules"};
+constexpr auto generated_directories = NameList{"build", "dist", "*.egg-info"};
+constexpr auto generated_files = NameList{".coverage", ".DS_Store", "Thumbs.db", "*.pyc", "*.pyo",
+                                          "*.log",     "*.swp",     "*.swo",     "*~"};
 
 // `ending` says what the path itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
@@ -20357,11 +20419,15 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
 CODEEXEC_INNER {
 
 bool is_generated_name(std::string_view name, GeneratedScope scope) {
-  for (std::string_view names = generated_names(scope); !names.empty();) {
-    const std::string_view known = take_part(names, ' ');
-    if (known[0] == '*' ? ends_with(name, known.substr(1)) : name == known) return true;
+  switch (scope) {
+    case GeneratedScope::tree:
+      return generated_trees.match(name);
+    case GeneratedScope::directory:
+      return generated_directories.match(name);
+    case GeneratedScope::file:
+      break;
   }
-  return false;
+  return generated_files.match(name);
 }
 
 Expected<std::string> canonical_entry(std::string_view path, std::string_view base) {
@@ -20731,7 +20797,15 @@ bool is_canonical_form(std::string_view path) {
 }  // inner
 
 const char* name(Permission permission) noexcept {
-  return name_in("none\0read\0write\0", static_cast<int>(permission));
+  switch (permission) {
+    case Permission::none:
+      return "none";
+    case Permission::read:
+      return "read";
+    case Permission::write:
+      return "write";
+  }
+  return "";
 }
 
 Expected<std::string> canonical_path(std::string_view path, std::string_view base) {
@@ -21073,10 +21147,9 @@ void append_python_character(std::uint32_t code, std::string& out) {
 // behind the escape. False when it is not whole.
 bool append_python_escape(std::string_view text, std::size_t& at, std::string& out) {
   const char c = text[at];
-  constexpr std::string_view letters = "abfnrtv\\'\"";
-  constexpr std::string_view meanings = "\a\b\f\n\r\t\v\\'\"";
-  if (const std::size_t known = letters.find(c); known != std::string_view::npos) {
-    out += meanings[known];
+  const bool is_quote = c == '\'' || c == '"';
+  if (const char known = is_quote ? c : escaped_character(c)) {
+    out += known;
     ++at;
     return true;
   }
@@ -21446,7 +21519,7 @@ Expected<FileContent> read_elsewhere(const FilesElsewhere& there, std::string_vi
     content.*member = (flags & 1) != 0;
     flags >>= 1;
   }
-  if (has_entry("image/png image/jpeg image/gif image/webp"sv, message.extra))
+  if (is_any(message.extra, "image/png"sv, "image/jpeg"sv, "image/gif"sv, "image/webp"sv))
     content.mime_type.swap(message.extra);
   return found;
 }
@@ -21632,7 +21705,17 @@ SharedError not_regular_error(const std::string& path, mode_t mode) {
 }  // inner
 
 const char* name(FileEntry::Type type) noexcept {
-  return name_in("file\0directory\0link\0other\0", static_cast<int>(type));
+  switch (type) {
+    case FileEntry::Type::file:
+      return "file";
+    case FileEntry::Type::directory:
+      return "directory";
+    case FileEntry::Type::link:
+      return "link";
+    case FileEntry::Type::other:
+      return "other";
+  }
+  return "";
 }
 
 Files::Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere)
@@ -22663,9 +22746,12 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
 }  // inner
 
 std::vector<std::string> usual_variables() {
-  return split_at_blanks(
-      "PATH HOME USER LOGNAME SHELL LANG LC_* LANGUAGE TZ TMPDIR TERM COLORTERM NO_COLOR "
-      "FORCE_COLOR"sv);
+  static constexpr auto names =
+      NameList{"PATH",     "HOME", "USER",   "LOGNAME", "SHELL",     "LANG",     "LC_*",
+               "LANGUAGE", "TZ",   "TMPDIR", "TERM",    "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  std::vector<std::string> list;
+  for (const std::string_view name : names) list.emplace_back(name);
+  return list;
 }
 
 Expected<void> Environment::set_up(const EnvironmentOptions& options) {
@@ -23335,8 +23421,8 @@ Expected<OpenedGrant> open_by_name(
 
 Expected<OpenedGrant> open_grant(const std::string& path);
 
-// Whether a path lies in one of some directories, which stand with a blank between them.
-bool lies_in_one_of(std::string_view path, std::string_view directories);
+// Whether a path lies in one of some directories.
+bool lies_in_one_of(std::string_view path, const Names& directories);
 bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories);
 
 // Whether a path is a directory that a system consists of, or above one. Write access to one of
@@ -23485,10 +23571,20 @@ class SystemGrants {
   static bool covers(std::string_view path);
 
  private:
-  static constexpr std::string_view readable_system =
-      "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /run/current-system /proc "
-      "/sys/devices/system/cpu /sys/devices/system/node /sys/fs/cgroup "
-      "/sys/kernel/mm/transparent_hugepage";
+  static constexpr auto readable_system = NameList{"/usr",
+                                                   "/bin",
+                                                   "/sbin",
+                                                   "/lib",
+                                                   "/lib32",
+                                                   "/lib64",
+                                                   "/libx32",
+                                                   "/nix/store",
+                                                   "/run/current-system",
+                                                   "/proc",
+                                                   "/sys/devices/system/cpu",
+                                                   "/sys/devices/system/node",
+                                                   "/sys/fs/cgroup",
+                                                   "/sys/kernel/mm/transparent_hugepage"};
 
   // Entry by entry where there is a secret in a directory, at once where there is none.
   void add_settings(const std::string& directory, int depth);
@@ -26218,8 +26314,8 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
 
 const char* objection_to_writing(const OpenedGrant& grant) {
   if (is_above_system(grant.path)) return "is a directory of the system, or above one";
-  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot"sv) &&
-      !starts_with(grant.path, "/dev/shm/"sv))
+  static constexpr auto of_kernel = NameSet{"/boot", "/dev", "/proc", "/sys"};
+  if (lies_in_one_of(grant.path, of_kernel) && !starts_with(grant.path, "/dev/shm/"sv))
     return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";
@@ -26298,11 +26394,29 @@ void Ruleset::add_path(const std::string& path, std::uint64_t rights, int flags)
 // Names, and the check of the options.
 
 const char* name(SandboxMode mode) noexcept {
-  return name_in("off\0best_effort\0strict\0", static_cast<int>(mode));
+  switch (mode) {
+    case SandboxMode::off:
+      return "off";
+    case SandboxMode::best_effort:
+      return "best_effort";
+    case SandboxMode::strict:
+      return "strict";
+  }
+  return "";
 }
 
 const char* name(Network network) noexcept {
-  return name_in("host\0none\0loopback\0allow\0", static_cast<int>(network));
+  switch (network) {
+    case Network::host:
+      return "host";
+    case Network::none:
+      return "none";
+    case Network::loopback:
+      return "loopback";
+    case Network::allow:
+      return "allow";
+  }
+  return "";
 }
 
 CODEEXEC_INNER {
@@ -26544,7 +26658,8 @@ bool ToolGrants::is_granted(std::string_view path, bool for_writing) const {
 }
 
 bool ToolGrants::is_never_granted(const std::string& path) const {
-  if (is_above_system(path) || lies_in_one_of(path, "/etc /proc /sys /dev /boot"sv)) return true;
+  static constexpr auto of_system = NameSet{"/boot", "/dev", "/etc", "/proc", "/sys"};
+  if (is_above_system(path) || lies_in_one_of(path, of_system)) return true;
   if (holds_a_home(path, home_) ||
       SecretSearch::has_secret_name(base_name(path), SecretSearch::prefix, true))
     return true;
@@ -26554,25 +26669,36 @@ bool ToolGrants::is_never_granted(const std::string& path) const {
 }
 
 bool ToolGrants::is_bin(const std::string& path) {
-  return is_word_of(base_name(path), "bin sbin shims .bin"sv);
+  return is_any(base_name(path), "bin"sv, "sbin"sv, "shims"sv, ".bin"sv);
 }
 
 bool ToolGrants::lies_among_tools(std::string_view path) {
-  constexpr std::string_view tools =
-      ".asdf .bin .bun .cabal .cargo .composer .conda .deno .dotnet .elan .fnm .foundry .fvm .gem "
-      ".ghcup .goenv .jenv .juliaup .krew .linuxbrew .mise .n .nodenv .npm .npm-global "
-      ".npm-packages .nvm .opam .pnpm .pnpm-store .poetry .proto .pub-cache .pyenv .rbenv .rustup "
-      ".rvm .sdkman .swiftly .tfenv .tox .venv .venvs .virtualenvs .volta .yarn";
+  static constexpr auto tools = NameSet{
+      ".asdf",   ".bin",         ".bun",    ".cabal",      ".cargo",        ".composer",  ".conda",
+      ".deno",   ".dotnet",      ".elan",   ".fnm",        ".foundry",      ".fvm",       ".gem",
+      ".ghcup",  ".goenv",       ".jenv",   ".juliaup",    ".krew",         ".linuxbrew", ".mise",
+      ".n",      ".nodenv",      ".npm",    ".npm-global", ".npm-packages", ".nvm",       ".opam",
+      ".pnpm",   ".pnpm-store",  ".poetry", ".proto",      ".pub-cache",    ".pyenv",     ".rbenv",
+      ".rustup", ".rvm",         ".sdkman", ".swiftly",    ".tfenv",        ".tox",       ".venv",
+      ".venvs",  ".virtualenvs", ".volta",  ".yarn"};
   // What tools keep where other programs keep their data.
-  constexpr std::string_view shared =
-      ".local/bin/* .local/lib/* .local/share/uv/* .local/share/pipx/* .local/share/mise/* "
-      ".local/share/pnpm/* .local/share/fnm/* .local/share/rtx/* .local/share/virtualenvs/* "
-      ".local/share/claude/* .local/pipx/* .config/yarn/global/* .config/composer/vendor/*";
+  static constexpr auto shared = NameList{".local/bin/*",
+                                          ".local/lib/*",
+                                          ".local/share/uv/*",
+                                          ".local/share/pipx/*",
+                                          ".local/share/mise/*",
+                                          ".local/share/pnpm/*",
+                                          ".local/share/fnm/*",
+                                          ".local/share/rtx/*",
+                                          ".local/share/virtualenvs/*",
+                                          ".local/share/claude/*",
+                                          ".local/pipx/*",
+                                          ".config/yarn/global/*",
+                                          ".config/composer/vendor/*"};
   for (std::size_t at = path.find("/."); at != std::string_view::npos;
        at = path.find("/.", at + 1)) {
     const std::string_view rest = path.substr(at + 1);
-    if (!is_word_of(rest.substr(0, rest.find('/')), tools) &&
-        !is_word_of(concat("%/", {rest}), shared))
+    if (!tools.has(rest.substr(0, rest.find('/'))) && !shared.match(concat("%/", {rest})))
       return false;
   }
   return true;
@@ -26580,7 +26706,8 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
 
 bool ToolGrants::is_prefix(const std::string& path) const {
   const auto depth = std::count(path.begin(), path.end(), '/');
-  const bool of_users = lies_in_one_of(path, "/home /Users"sv);
+  static constexpr auto homes = NameSet{"/Users", "/home"};
+  const bool of_users = lies_in_one_of(path, homes);
   return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
 }
 
@@ -26596,9 +26723,10 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
   if (ends_with(prefix, "/.cargo"sv))
     trees_.add_directory(concat("%/.rustup", {prefix.substr(0, prefix.rfind('/'))}));
   // What tools keep in ~/.local/share, beside the data of other programs.
-  if (is_shared)
-    for (std::string_view parts = "uv pipx mise pnpm virtualenvs"; !parts.empty();)
-      trees_.add_rule(concat("%/share/%", {prefix, take_part(parts, ' ')}), readable_rights);
+  static constexpr auto parts = NameList{"uv", "pipx", "mise", "pnpm", "virtualenvs"};
+  if (!is_shared) return;
+  for (const std::string_view part : parts)
+    trees_.add_rule(concat("%/share/%", {prefix, part}), readable_rights);
 }
 
 bool ToolGrants::is_shared_prefix(const std::string& prefix) {
@@ -26607,7 +26735,9 @@ bool ToolGrants::is_shared_prefix(const std::string& prefix) {
 }
 
 bool ToolGrants::is_tool_part(std::string_view entry) {
-  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg"sv);
+  static constexpr auto parts =
+      NameSet{"bin", "include", "lib", "lib64", "libexec", "pyvenv.cfg", "sbin", "shims"};
+  return parts.has(entry);
 }
 
 void ToolGrants::add_targets(const std::string& directory) {
@@ -26663,9 +26793,9 @@ std::string real_path_of(const std::string& path) {
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
 }
 
-bool lies_in_one_of(std::string_view path, std::string_view directories) {
-  while (!directories.empty())
-    if (codeexec::is_within(path, take_part(directories, ' '))) return true;
+bool lies_in_one_of(std::string_view path, const Names& directories) {
+  for (const std::string_view directory : directories)
+    if (codeexec::is_within(path, directory)) return true;
   return false;
 }
 
@@ -26676,12 +26806,13 @@ bool lies_in_one_of(std::string_view path, const std::vector<std::string>& direc
 }
 
 bool is_above_system(std::string_view path) {
-  std::string_view directories =
-      "/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /proc /run /sbin /sys /usr/bin /usr/lib "
-      "/usr/lib64 /usr/local/bin /usr/local/lib /usr/sbin /var/cache /var/lib /var/log /var/run "
-      "/var/spool /nix/store"sv;
-  while (!directories.empty())
-    if (codeexec::is_within(take_part(directories, ' '), path)) return true;
+  static constexpr auto directories = NameList{
+      "/bin",       "/boot",    "/dev",       "/etc",           "/lib",           "/lib32",
+      "/lib64",     "/libx32",  "/proc",      "/run",           "/sbin",          "/sys",
+      "/usr/bin",   "/usr/lib", "/usr/lib64", "/usr/local/bin", "/usr/local/lib", "/usr/sbin",
+      "/var/cache", "/var/lib", "/var/log",   "/var/run",       "/var/spool",     "/nix/store"};
+  for (const std::string_view directory : directories)
+    if (codeexec::is_within(directory, path)) return true;
   return false;
 }
 
@@ -26693,9 +26824,8 @@ bool holds_a_home(const std::string& path, const std::string& home) {
         (codeexec::is_within(path, homes) && path.size() > homes.size() &&
          path.find('/', homes.size() + 1) == std::string::npos))
       return true;
-  std::string_view entries = ".ssh .profile .bashrc .bash_history"sv;
-  while (!entries.empty())
-    if (::access(concat("%/%", {path, take_part(entries, ' ')}).c_str(), F_OK) == 0) return true;
+  for (const char* const entry : {".ssh", ".profile", ".bashrc", ".bash_history"})
+    if (::access(concat("%/%", {path, entry}).c_str(), F_OK) == 0) return true;
   return false;
 }
 
@@ -26717,47 +26847,54 @@ bool is_program_file(const std::string& path) {
 
 namespace {
 
-// Names of secrets, as patterns of shells with a blank between them.
+// Directories that keep passwords and keys, in a home or wherever else they are.
+constexpr auto secret_directories =
+    NameList{".ssh",    ".aws",     ".gnupg",    ".kube",        ".docker", ".azure",
+             ".gcloud", ".mozilla", ".pki",      ".thunderbird", ".git",    ".password-store",
+             ".config", ".local",   ".keyrings", ".cache",       ".vault",  ".terraform.d"};
+constexpr auto secret_files =
+    NameList{".env",    ".env.*",    "credentials*",     "*.key",      "*.p12",
+             "*.pfx",   ".npmrc",    ".pypirc",          ".netrc",     ".pgpass",
+             ".my.cnf", ".htpasswd", ".git-credentials", ".yarnrc.yml"};
+constexpr auto secret_keys = NameList{"id_*"};
+constexpr auto public_keys = NameList{"*.*"};
+constexpr auto secret_certificates = NameList{"*.pem"};
+// Certificates of the authorities of the world.
+constexpr auto public_certificates = NameList{"*cert*", "ca*"};
+// Deeper in a tree these are names of source files.
+constexpr auto secret_near_top =
+    NameList{"_netrc",       "config.json", "config.yml", "config.yaml", "auth.json", "hosts.yml",
+             "*credential*", "*secret*",    "*token*",    "*passw*",     "*pgpass*",  "*keystore*",
+             "*netrc*",      "*npmrc*",     "*pypirc*",   "*history*",   "*private*"};
+// Kept from commands whatever their mode is. A command of root's owns them even without
+// capabilities, and a member of a group may read what others may not.
+constexpr auto secret_settings = NameList{"shadow",         "shadow-",      "gshadow",
+                                          "gshadow-",       "sudoers",      "sudoers.d",
+                                          "private",        "docker",       "kubernetes",
+                                          "rancher",        "wireguard",    "openvpn",
+                                          "ipsec.d",        "ppp",          "letsencrypt",
+                                          "NetworkManager", "credstore",    "credstore.encrypted",
+                                          "machine-id",     "vault.d",      "opasswd",
+                                          "krb5.keytab",    "netrc",        "polkit-1",
+                                          "swanctl",        "ipsec.secrets"};
+
+// Names of secrets, as patterns of shells.
 struct SecretNames {
   unsigned where;  // of SecretSearch::Place
   bool is_directory_only;
-  std::string_view patterns;
-  std::string_view exceptions;
+  Names patterns;
+  Names exceptions = {};
 };
 
 constexpr unsigned in_trees = SecretSearch::near_top | SecretSearch::deep;
 constexpr SecretNames secret_names[] = {
-    // Directories that keep passwords and keys, in a home or wherever else they are.
-    {SecretSearch::prefix | in_trees, true,
-     ".ssh .aws .gnupg .kube .docker .azure .gcloud .mozilla .pki .thunderbird .git "
-     ".password-store .config .local .keyrings .cache .vault .terraform.d",
-     ""},
-    {in_trees, false,
-     ".env .env.* credentials* *.key *.p12 *.pfx .npmrc .pypirc .netrc .pgpass .my.cnf .htpasswd "
-     ".git-credentials .yarnrc.yml",
-     ""},
-    {in_trees, false, "id_*", "*.*"},
-    // But not the certificates of the world's authorities.
-    {in_trees, false, "*.pem", "*cert* ca*"},
-    // Such names deeper in a tree are those of source files.
-    {SecretSearch::near_top, false,
-     "_netrc config.json config.yml config.yaml auth.json hosts.yml *credential* *secret* *token* "
-     "*passw* *pgpass* *keystore* *netrc* *npmrc* *pypirc* *history* *private*",
-     ""},
-    // Kept from commands whatever their mode is. A command of root's owns them even without
-    // capabilities, and a member of a group may read what others may not.
-    {SecretSearch::settings, false,
-     "shadow shadow- gshadow gshadow- sudoers sudoers.d private docker kubernetes rancher "
-     "wireguard openvpn ipsec.d ppp letsencrypt NetworkManager credstore credstore.encrypted "
-     "machine-id vault.d opasswd krb5.keytab netrc polkit-1 swanctl ipsec.secrets",
-     ""},
+    {SecretSearch::prefix | in_trees, true, secret_directories},
+    {in_trees, false, secret_files},
+    {in_trees, false, secret_keys, public_keys},
+    {in_trees, false, secret_certificates, public_certificates},
+    {SecretSearch::near_top, false, secret_near_top},
+    {SecretSearch::settings, false, secret_settings},
 };
-
-bool matches_one_of(std::string_view name, std::string_view patterns) {
-  while (!patterns.empty())
-    if (glob_matches(take_part(patterns, ' '), name)) return true;
-  return false;
-}
 
 // What its owner does not show to everybody is a secret.
 bool is_public(const struct stat& status) {
@@ -26772,7 +26909,7 @@ CODEEXEC_INNER {
 bool SecretSearch::has_secret_name(std::string_view name, Place where, bool is_directory) {
   for (const SecretNames& row : secret_names)
     if ((row.where & where) != 0 && (is_directory || !row.is_directory_only) &&
-        matches_one_of(name, row.patterns) && !matches_one_of(name, row.exceptions))
+        row.patterns.match(name) && !row.exceptions.match(name))
       return true;
   return false;
 }
@@ -26823,10 +26960,11 @@ SecretSearch::Finding SecretSearch::look_into(const std::string& directory, int 
 }
 
 bool SecretSearch::is_installed_part(std::string_view name) {
-  return is_word_of(
-      name,
-      "bin sbin shims lib lib64 libexec include share man versions toolchains plugins "
-      "installs pkgs envs candidates registry pkg node_modules modules jmods");
+  static constexpr auto parts =
+      NameSet{"bin",     "candidates", "envs", "include", "installs",     "jmods",      "lib",
+              "lib64",   "libexec",    "man",  "modules", "node_modules", "pkg",        "pkgs",
+              "plugins", "registry",   "sbin", "share",   "shims",        "toolchains", "versions"};
+  return parts.has(name);
 }
 
 bool TreeGrants::covers(std::string_view path) const { return lies_in_one_of(path, done_); }
@@ -26876,16 +27014,16 @@ void TreeGrants::add(const std::string& path, int depth) {
 }
 
 void SystemGrants::add(const SandboxOptions& options) {
-  std::string_view paths = readable_system;
-  while (!paths.empty()) ruleset_.add_path(std::string(take_part(paths, ' ')), readable_rights);
+  for (const std::string_view path : readable_system)
+    ruleset_.add_path(std::string(path), readable_rights);
   // To list only. A rule reaches down, so the names in all directories below can be listed, too.
   ruleset_.add_path("/etc", right_read_dir);
   add_settings("/etc", 0);
   ruleset_.add_path("/opt", right_read_dir);
   trees_.add_entries("/opt", true);
-  std::string_view devices = "null zero full random urandom tty"sv;
-  while (!devices.empty())
-    ruleset_.add_path(concat("/dev/%", {take_part(devices, ' ')}), device_rights);
+  for (const char* const device :
+       {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"})
+    ruleset_.add_path(device, device_rights);
   if (options.terminals) {
     ruleset_.add_path("/dev/ptmx", device_rights);
     ruleset_.add_path("/dev/pts", device_rights | right_read_dir);
@@ -26916,8 +27054,9 @@ void SystemGrants::add_settings(const std::string& directory, int depth) {
 void SystemGrants::add_link(const std::string& path) {
   const std::string target = real_path_of(path);
   struct stat status {};
+  static constexpr auto linked_settings = NameSet{"/run", "/var/lib"};
   if (target.empty() || codeexec::is_within(target, "/etc"sv) || covers(target) ||
-      !lies_in_one_of(target, "/run /var/lib"sv))
+      !lies_in_one_of(target, linked_settings))
     return;
   if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
     ruleset_.add_path(target, right_read_file);
@@ -28306,8 +28445,23 @@ int open_spill_file(int directory, std::string_view suffix, std::string& name) {
 }  // inner
 
 const char* name(Outcome outcome) noexcept {
-  return name_in("exited\0signaled\0timed_out\0cancelled\0refused\0not_started\0unknown\0",
-                 static_cast<int>(outcome));
+  switch (outcome) {
+    case Outcome::exited:
+      return "exited";
+    case Outcome::signaled:
+      return "signaled";
+    case Outcome::timed_out:
+      return "timed_out";
+    case Outcome::cancelled:
+      return "cancelled";
+    case Outcome::refused:
+      return "refused";
+    case Outcome::not_started:
+      return "not_started";
+    case Outcome::unknown:
+      return "unknown";
+  }
+  return "";
 }
 
 // The kept bytes lie in one row of blocks: first the head, then the tail as a ring. As long as
@@ -32604,38 +32758,77 @@ enum class Cause : char {
   processes
 };
 
-// What programs print then, in lower case, a line each. What stands before `|` stands at most a few
-// lines before the rest.
-struct Symptoms {
+// What programs print then, in lower case. The first row that is found counts. Some texts come from
+// the variables of such a command, see offline_variables().
+struct Symptom {
   Cause cause;
-  const char* lines;
+  const char* printed;
+  const char* before = "";  // stands at most a few lines before it
 };
-
-// The first that is found counts. Some come from the variables of such a command, see
-// offline_variables().
-constexpr Symptoms symptoms[] = {
+constexpr Symptom symptoms[] = {
     {Cause::repository, "not a git repository"},
-    {Cause::dialect,
-     "[[: not found\n: source: not found\n: shopt: not found\n: declare: not found\n"
-     ": typeset: not found\n: mapfile: not found\n: readarray: not found\n: pushd: not found\n"
-     ": let: not found\n++: not found\nillegal option -o pipefail\nbad for loop variable\n"
-     "syntax error: \"(\" unexpected\nredirection unexpected\nbad substitution"},
-    {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
-    {Cause::pseudo_terminals, "out of pty devices\npseudo-terminal|permission denied"},
+    {Cause::dialect, "[[: not found"},
+    {Cause::dialect, ": source: not found"},
+    {Cause::dialect, ": shopt: not found"},
+    {Cause::dialect, ": declare: not found"},
+    {Cause::dialect, ": typeset: not found"},
+    {Cause::dialect, ": mapfile: not found"},
+    {Cause::dialect, ": readarray: not found"},
+    {Cause::dialect, ": pushd: not found"},
+    {Cause::dialect, ": let: not found"},
+    {Cause::dialect, "++: not found"},
+    {Cause::dialect, "illegal option -o pipefail"},
+    {Cause::dialect, "bad for loop variable"},
+    {Cause::dialect, "syntax error: \"(\" unexpected"},
+    {Cause::dialect, "redirection unexpected"},
+    {Cause::dialect, "bad substitution"},
+    {Cause::semaphores, "permission denied", "semlock"},
+    {Cause::semaphores, "permission denied", "/dev/shm"},
+    {Cause::pseudo_terminals, "out of pty devices"},
+    {Cause::pseudo_terminals, "permission denied", "pseudo-terminal"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
-    {Cause::signals, "kill|operation not permitted\nkill|no such process"},
-    {Cause::network,
-     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\nenetunreach\n"
-     "failed to connect to\nfailed to establish a new connection\nconnect eacces\n"
-     "eacces|syscall: 'connect'\nurlopen error [errno 13]\nsocket|permission denied\n"
-     "connecting to|permission denied\nenotcached\noffline mode\n--offline was specified\n"
-     "could not be found in registry index\nnetwork was disabled\ngoproxy=off\n"
-     "no matching distribution found"},
-    {Cause::refused_connection, "connection refused\neconnrefused"},
-    {Cause::files, "permission denied\nread-only file system"},
-    {Cause::processes, "cannot fork\ncan't start new thread\nresource temporarily unavailable"},
+    {Cause::signals, "operation not permitted", "kill"},
+    {Cause::signals, "no such process", "kill"},
+    {Cause::network, "could not resolve host"},
+    {Cause::network, "name resolution"},
+    {Cause::network, "eai_again"},
+    {Cause::network, "network is unreachable"},
+    {Cause::network, "enetunreach"},
+    {Cause::network, "failed to connect to"},
+    {Cause::network, "failed to establish a new connection"},
+    {Cause::network, "connect eacces"},
+    {Cause::network, "syscall: 'connect'", "eacces"},
+    {Cause::network, "urlopen error [errno 13]"},
+    {Cause::network, "permission denied", "socket"},
+    {Cause::network, "permission denied", "connecting to"},
+    {Cause::network, "enotcached"},
+    {Cause::network, "offline mode"},
+    {Cause::network, "--offline was specified"},
+    {Cause::network, "could not be found in registry index"},
+    {Cause::network, "network was disabled"},
+    {Cause::network, "goproxy=off"},
+    {Cause::network, "no matching distribution found"},
+    {Cause::refused_connection, "connection refused"},
+    {Cause::refused_connection, "econnrefused"},
+    {Cause::files, "permission denied"},
+    {Cause::files, "read-only file system"},
+    {Cause::processes, "cannot fork"},
+    {Cause::processes, "can't start new thread"},
+    {Cause::processes, "resource temporarily unavailable"},
 };
+
+struct SymptomSource {
+  static constexpr std::size_t count = std::size(symptoms);
+  static constexpr std::size_t columns = 2;
+  static constexpr std::string_view text(std::size_t row, std::size_t column) {
+    return column == 0 ? symptoms[row].printed : symptoms[row].before;
+  }
+  static constexpr char separator(std::size_t) { return '\0'; }
+};
+constexpr auto packed_symptoms = pack_names<SymptomSource>();
+constexpr auto symptom_causes =
+    pack_entries<symptoms>([](const Symptom& symptom) { return symptom.cause; });
 
 // Programs that print nothing when an option asks for it, and what they exit with then.
 struct QuietFailure {
@@ -32644,14 +32837,13 @@ struct QuietFailure {
 };
 constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
 
-bool shows(std::string_view text, std::string_view symptom) {
+// Whether a text has `printed`, and `before` at most a few lines before it.
+bool shows(std::string_view text, std::string_view printed, std::string_view before) {
   constexpr std::size_t few_lines = 400;
-  const std::size_t bar = symptom.find('|');
-  const bool alone = bar == std::string_view::npos;
-  const std::size_t at = text.rfind(alone ? symptom : symptom.substr(bar + 1));
+  const std::size_t at = text.rfind(printed);
   if (at == std::string_view::npos) return false;
   const std::size_t begin = at - std::min(at, few_lines);
-  return alone || text.substr(begin, at - begin).find(symptom.substr(0, bar)) != text.npos;
+  return text.substr(begin, at - begin).find(before) != text.npos;
 }
 
 // Whether a command that is held so can fail for that.
@@ -32694,10 +32886,15 @@ Cause cause_in(std::string_view output, const Result& told, Network network, con
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const auto& [cause, lines] : symptoms) {
-    std::string_view rest = possible(cause, told, network, git) ? lines : ""sv;
-    while (!rest.empty())
-      if (shows(text, take_part(rest, '\n'))) return cause;
+  const NameTable table = packed_symptoms.table();
+  Cause cause = Cause::none;
+  bool can_be = false;
+  for (std::size_t row = 0; row < table.rows; ++row) {
+    if (cause != symptom_causes[row]) {
+      cause = symptom_causes[row];
+      can_be = possible(cause, told, network, git);
+    }
+    if (can_be && shows(text, table.name(row), table.at(row, 1).first())) return cause;
   }
   return Cause::none;
 }
@@ -32790,7 +32987,7 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable) {
   const Cause cause = cause_of_failure(ended, told, network, git);
-  const bool is_plain = has_entry("sh dash ash"sv, base_name(shell));
+  const bool is_plain = is_any(base_name(shell), "sh"sv, "dash"sv, "ash"sv);
   if (cause == Cause::none || (cause == Cause::dialect && !is_plain)) return {};
   return advice_for(cause, network, git, writable());
 }
@@ -33143,21 +33340,53 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
 // executor/command.cpp ----------------------------------------------------------------------------
 // Commands, results, and handles on commands that run.
 
+namespace {
+
+// Null: it has none.
+const char* text_of_signal(int number) {
+  switch (number) {
+    case SIGHUP:
+      return "SIGHUP";
+    case SIGINT:
+      return "SIGINT";
+    case SIGQUIT:
+      return "SIGQUIT";
+    case SIGILL:
+      return "SIGILL (illegal instruction)";
+    case SIGTRAP:
+      return "SIGTRAP";
+    case SIGABRT:
+      return "SIGABRT (aborted)";
+    case SIGBUS:
+      return "SIGBUS (bus error)";
+    case SIGFPE:
+      return "SIGFPE (arithmetic error)";
+    case SIGKILL:
+      return "SIGKILL";
+    case SIGSEGV:
+      return "SIGSEGV (segmentation fault)";
+    case SIGPIPE:
+      return "SIGPIPE (nobody reads its output)";
+    case SIGALRM:
+      return "SIGALRM";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGXCPU:
+      return "SIGXCPU (limit of CPU time)";
+    case SIGXFSZ:
+      return "SIGXFSZ (limit of file size)";
+    case SIGSYS:
+      return "SIGSYS (refused system call)";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 CODEEXEC_INNER {
 
 std::string signal_text(int number) {
-  constexpr signed char numbers[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
-                                     SIGBUS,  SIGFPE,  SIGKILL, SIGSEGV, SIGPIPE, SIGALRM,
-                                     SIGTERM, SIGXCPU, SIGXFSZ, SIGSYS};
-  std::string_view names =
-      "SIGHUP\nSIGINT\nSIGQUIT\nSIGILL (illegal instruction)\nSIGTRAP\nSIGABRT (aborted)\n"
-      "SIGBUS (bus error)\nSIGFPE (arithmetic error)\nSIGKILL\nSIGSEGV (segmentation fault)\n"
-      "SIGPIPE (nobody reads its output)\nSIGALRM\nSIGTERM\nSIGXCPU (limit of CPU time)\n"
-      "SIGXFSZ (limit of file size)\nSIGSYS (refused system call)"sv;
-  for (const int known : numbers) {
-    const std::string_view text = take_part(names, '\n');
-    if (known == number) return std::string(text);
-  }
+  if (const char* const text = text_of_signal(number)) return text;
   return concat("signal %", {number});
 }
 
@@ -34728,7 +34957,15 @@ struct LocalExecutor::Place {
 // The executor of this host.
 
 const char* name(PrivateHome home) noexcept {
-  return name_in("off\0command\0executor\0", static_cast<int>(home));
+  switch (home) {
+    case PrivateHome::off:
+      return "off";
+    case PrivateHome::command:
+      return "command";
+    case PrivateHome::executor:
+      return "executor";
+  }
+  return "";
 }
 
 // The variables of a command in a work_dir; `home` is its private one, or null.
@@ -35354,10 +35591,13 @@ namespace {
 // variables into a pipe. They are read as text of a hostile command, and no shell ever runs them.
 
 bool is_carried(std::string_view variable) {
-  return !is_word_of(
-      variable,
-      "CODEEXEC_* BASH* PWD OLDPWD SHLVL _ ENV IFS PS4 CDPATH FPATH ZDOTDIR GLOBIGNORE "
-      "SHELLOPTS POSIXLY_CORRECT LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES");
+  static constexpr auto left = NameList{"CODEEXEC_*", "BASH*",     "PWD",
+                                        "OLDPWD",     "SHLVL",     "_",
+                                        "ENV",        "IFS",       "PS4",
+                                        "CDPATH",     "FPATH",     "ZDOTDIR",
+                                        "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT",
+                                        "LD_PRELOAD", "LD_AUDIT",  "DYLD_INSERT_LIBRARIES"};
+  return !left.match(variable);
 }
 
 // Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
@@ -35379,7 +35619,7 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || !is_word_of(word, "export declare typeset"sv)) return false;
+    if (!read_word(word) || !is_any(word, "export"sv, "declare"sv, "typeset"sv)) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {
@@ -35457,8 +35697,6 @@ class ExportList {
   // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
   // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
   int read_escape(int levels = 2) {
-    constexpr std::string_view letters = "abeEfnrtv\\'\"?";
-    constexpr std::string_view meanings = "\a\b\033\033\f\n\r\t\v\\'\"?";
     if (at_ == text_.size()) return -1;
     const char c = text_[at_];
     if (c >= '0' && c <= '7') return read_number(8, 3);
@@ -35469,8 +35707,10 @@ class ExportList {
       if (byte == '\\' && (levels == 0 || (byte = read_escape(levels - 1)) < 0)) return -1;
       return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
     }
-    const std::size_t found = letters.find(c);
-    return found == std::string_view::npos ? -1 : meanings[found];
+    if (c == 'e' || c == 'E') return '\033';
+    if (c == '\'' || c == '"' || c == '?') return c;
+    const char known = escaped_character(c);
+    return known ? known : -1;
   }
 
   int read_number(unsigned base, std::size_t most) {
@@ -35490,7 +35730,9 @@ CODEEXEC_INNER {
 std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
                            std::size_t parts) {
   const std::string_view program = base_name(shell);
-  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash"sv)) return {};
+  static constexpr auto carrying =
+      NameSet{"ash", "bash", "dash", "ksh", "ksh93", "lksh", "mksh", "oksh", "sh", "yash", "zsh"};
+  if (!carrying.has(program)) return {};
   // Functions and aliases of these names that the script has defined must not run here.
   const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
   const std::string echo = concat("%echo %", {own, mark});
@@ -35883,13 +36125,44 @@ PathRules Executor::file_rules() const { return gate_->file_rules; }
 namespace {
 
 // Below a watched directory. With a slash at its end: what lies in it, and not below that.
-constexpr std::string_view watched_paths =
-    ".envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .profile .bashrc .bash_profile .bash_login "
-    ".bash_logout .bash_aliases .zshenv .zprofile .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc "
-    ".login .gdbinit .mcp.json .mise.toml .pre-commit-config.yaml .devcontainer.json "
-    ".devcontainer/ .husky/ .vscode/ .idea/ .ssh/ .github/workflows/ .claude/settings.json "
-    ".claude/settings.local.json .cursor/mcp.json .cargo/config .cargo/config.toml "
-    ".config/git/config .config/fish/config.fish";
+constexpr auto watched_paths = NameList{".envrc",
+                                        ".gitconfig",
+                                        ".npmrc",
+                                        ".yarnrc",
+                                        ".yarnrc.yml",
+                                        ".profile",
+                                        ".bashrc",
+                                        ".bash_profile",
+                                        ".bash_login",
+                                        ".bash_logout",
+                                        ".bash_aliases",
+                                        ".zshenv",
+                                        ".zprofile",
+                                        ".zshrc",
+                                        ".zlogin",
+                                        ".zlogout",
+                                        ".kshrc",
+                                        ".cshrc",
+                                        ".tcshrc",
+                                        ".login",
+                                        ".gdbinit",
+                                        ".mcp.json",
+                                        ".mise.toml",
+                                        ".pre-commit-config.yaml",
+                                        ".devcontainer.json",
+                                        ".devcontainer/",
+                                        ".husky/",
+                                        ".vscode/",
+                                        ".idea/",
+                                        ".ssh/",
+                                        ".github/workflows/",
+                                        ".claude/settings.json",
+                                        ".claude/settings.local.json",
+                                        ".cursor/mcp.json",
+                                        ".cargo/config",
+                                        ".cargo/config.toml",
+                                        ".config/git/config",
+                                        ".config/fish/config.fish"};
 
 // The value of core.hooksPath in the text of a git configuration, or "". Any of several values is
 // enough, because the file itself is watched. Only what lies in the work tree is of interest here.
@@ -36025,9 +36298,7 @@ std::string WatchedFiles::text_of(const Place& place, const std::string& file) {
 }
 
 void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
-  std::string_view rest = watched_paths;
-  while (!rest.empty()) {
-    const std::string_view path = take_part(rest, ' ');
+  for (const std::string_view path : watched_paths) {
     if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
     if (ends_with(path, "/"sv))
       look_at_entries(place, std::string(path.substr(0, path.size() - 1)));
@@ -37075,7 +37346,9 @@ const char* take_header(std::string_view line, ProxyRequest& request, bool& has_
     for (const char c : value) request.body = request.body * 10 + static_cast<unsigned>(c - '0');
   }
   // These are of one connection.
-  if (is_word_of(name, "connection proxy-* keep-alive upgrade te trailer")) return nullptr;
+  static constexpr auto hop_by_hop =
+      NameList{"connection", "proxy-*", "keep-alive", "upgrade", "te", "trailer"};
+  if (hop_by_hop.match(name)) return nullptr;
   append_all(request.head, {line, "\r\n"});
   return nullptr;
 }
@@ -39963,6 +40236,30 @@ int serve_copy(const Json& ground, int in, int out) {
 
 }  // inner
 
+namespace {
+
+const char* words_of_copy(CopyReport::Kind kind) {
+  switch (kind) {
+    case CopyReport::conflict:
+      return "changed both here and there, so each side keeps its own (remove one of them to have "
+             "the other): ";
+    case CopyReport::special:
+      return "not copied, as it is neither a file nor a folder nor a link: ";
+    case CopyReport::unreadable:
+      return "not copied, as it cannot be read: ";
+    case CopyReport::deep:
+      return "not copied, as it lies too deep: ";
+    case CopyReport::not_writable:
+      return "not changed here, where it may only be read: ";
+    case CopyReport::failed:
+    case CopyReport::kinds:
+      break;
+  }
+  return "not copied: ";
+}
+
+}  // namespace
+
 void CopyNames::add(std::string_view path) {
   constexpr std::size_t shown = 5;
   if (++count <= shown)
@@ -39985,17 +40282,11 @@ bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view 
 }
 
 std::string CopyReport::text(std::string_view where, std::string& said) const {
-  constexpr std::string_view texts =
-      "changed both here and there, so each side keeps its own (remove one of them to have the "
-      "other): \n"
-      "not copied, as it is neither a file nor a folder nor a link: \n"
-      "not copied, as it cannot be read: \nnot copied, as it lies too deep: \n"
-      "not changed here, where it may only be read: \nnot copied: \n";
-  std::string_view left = texts;
   std::string all;
   for (int kind = 0; kind < kinds; ++kind) {
     const CopyNames& these = names[kind];
-    std::string note = concat("%: %%", {where, take_part(left, '\n'), these.text});
+    std::string note =
+        concat("%: %%", {where, words_of_copy(static_cast<CopyReport::Kind>(kind)), these.text});
     if (these.count > 5) append_all(note, " and % more", {these.count - 5});
     if (kind == failed) append_all(note, ": %", {errno_text(error)});
     const bool stays = kind >= special && kind <= deep;
@@ -41449,23 +41740,28 @@ constexpr std::size_t longest_preface = std::size_t{64} << 10;
 constexpr std::size_t longest_account = 1024;
 constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
-// What transports write when they fail, and what to do about it: see help_in().
-constexpr std::string_view place_troubles =
-    "place_agent: \tthe agent cannot be put there\n"
-    "host key verification failed\tits host key is not known, or another one than before: connect "
-    "once by hand and compare it\n"
-    "permission denied (\tit wants a key that is loaded, and no password can be asked for here\n"
-    "could not resolve\tno machine has this name\n"
-    "connection refused\tnothing listens there: is it up, and is the port right?\n"
-    "timed out\tit does not answer: is it up, and reachable from here?\n"
-    "no route to host\tit cannot be reached from here\n"
-    "exec format error\tthe agent there is for another processor\n"
-    "cannot execute\tthe agent there is not a program that runs there\n"
-    "unknown option\tthe agent there is of another version\n";
+// What transports write when they fail, and what to do about it.
+constexpr HelpRow place_troubles[] = {
+    {"place_agent: ", "the agent cannot be put there"},
+    {"host key verification failed",
+     "its host key is not known, or another one than before: connect once by hand and compare it"},
+    {"permission denied (", "it wants a key that is loaded, and no password can be asked for here"},
+    {"could not resolve", "no machine has this name"},
+    {"connection refused", "nothing listens there: is it up, and is the port right?"},
+    {"timed out", "it does not answer: is it up, and reachable from here?"},
+    {"no route to host", "it cannot be reached from here"},
+    {"exec format error", "the agent there is for another processor"},
+    {"cannot execute", "the agent there is not a program that runs there"},
+    {"unknown option", "the agent there is of another version"},
+};
+constexpr auto packed_place_troubles = pack_help<place_troubles>();
 // Not in a container, which has no such options.
-constexpr std::string_view no_agent_there =
-    "not found|no such file\tthere is no such program there: install codeexec-mcp, name it "
-    "(place_agent_path), or let it be copied (place_agent)\n";
+constexpr HelpRow no_agent_there[] = {
+    {"not found|no such file",
+     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
+     "be copied (place_agent)"},
+};
+constexpr auto packed_no_agent_there = pack_help<no_agent_there>();
 
 struct PlaceFact {
   const char* name;
@@ -41584,8 +41880,8 @@ void* PlaceLink::thread_main(void* self) {
 // The error of an agent that has not answered.
 SharedError PlaceLink::failure() const {
   std::string said = said_.text();
-  std::string_view help = help_in(said, place_troubles);
-  if (help.empty() && !is_container_) help = help_in(said, no_agent_there);
+  std::string_view help = help_in(said, packed_place_troubles.table());
+  if (help.empty() && !is_container_) help = help_in(said, packed_no_agent_there.table());
   while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
   return make_error(ErrorCode::io, "cannot reach %: %%%%%",
                     {name_, help, help.empty() ? "" : "; ", reason_,
@@ -42077,7 +42373,15 @@ Expected<void> check_copy(const PlaceOptions& options, const std::string& worksp
 }  // namespace
 
 const char* name(PlaceWorkspace workspace) noexcept {
-  return name_in("shared\0remote\0copy\0", static_cast<int>(workspace));
+  switch (workspace) {
+    case PlaceWorkspace::shared:
+      return "shared";
+    case PlaceWorkspace::remote:
+      return "remote";
+    case PlaceWorkspace::copy:
+      return "copy";
+  }
+  return "";
 }
 
 struct PlaceExecutor::Place final : FilesElsewhere {
@@ -43154,13 +43458,59 @@ Expected<std::shared_ptr<PlaceEngine>> kubernetes_pods(const KubernetesOptions& 
 
 namespace {
 
-// Group, resource and verbs, a line each.
-constexpr std::string_view rules_of_pods =
-    " pods create get list watch delete\n pods/exec create get\n events list\n";
-constexpr std::string_view rules_of_claims =
-    " pods get watch\n pods/exec create get\n events list\n"
-    "extensions.agents.x-k8s.io sandboxclaims create get list watch delete\n"
-    "agents.x-k8s.io sandboxes get\n";
+// What a user must be allowed to do.
+struct ClusterRight {
+  std::string_view group;  // of the API; empty: its core
+  std::string_view resource;
+  std::string_view below;  // the resource; empty: it is the resource itself
+  Names verbs;
+};
+constexpr auto manage_verbs = NameList{"create", "get", "list", "watch", "delete"};
+constexpr auto start_verbs = NameList{"create", "get"};
+constexpr auto watch_verbs = NameList{"get", "watch"};
+constexpr auto list_verbs = NameList{"list"};
+constexpr auto get_verbs = NameList{"get"};
+
+constexpr ClusterRight rights_on_pods[] = {
+    {"", "pods", "", manage_verbs},
+    {"", "pods", "exec", start_verbs},
+    {"", "events", "", list_verbs},
+};
+constexpr ClusterRight rights_on_claims[] = {
+    {"", "pods", "", watch_verbs},
+    {"", "pods", "exec", start_verbs},
+    {"", "events", "", list_verbs},
+    {"extensions.agents.x-k8s.io", "sandboxclaims", "", manage_verbs},
+    {"agents.x-k8s.io", "sandboxes", "", get_verbs},
+};
+
+// What was asked for each right, and the role that gives them.
+class RightsCheck {
+ public:
+  explicit RightsCheck(const std::vector<std::string>& kubectl) : kubectl_(kubectl) {}
+
+  void add(const ClusterRight& right) {
+    const std::string kind =
+        concat("%%%", {right.resource, right.group.empty() ? "" : ".", right.group});
+    const std::string below = concat("%%", {right.below.empty() ? "" : "/", right.below});
+    std::string list;
+    for (const std::string_view verb : right.verbs) {
+      const ProcessResult may = call_cluster(kubectl_, {"auth", "can-i", std::string(verb), kind,
+                                                        concat("--subresource=%", {right.below})});
+      append_all(told_, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
+      append_all(list, {list.empty() ? "" : ", ", verb});
+    }
+    append_all(role_, "- {apiGroups: [\"%\"], resources: [%%], verbs: [%]}\n",
+               {right.group, right.resource, below, list});
+  }
+  std::string text() const { return told_ + role_; }
+
+ private:
+  const std::vector<std::string>& kubectl_;
+  std::string told_ = "ok   kubectl\n";
+  std::string role_ =
+      "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
+};
 
 }  // namespace
 
@@ -43169,30 +43519,12 @@ std::string kubernetes_rights(const KubernetesOptions& options) {
   const ProcessResult version = call_cluster(kubectl, {"version", "-o", "json"});
   if (!version.succeeded())
     return concat("FAIL kubectl: %\n", {kubectl_trouble(complaint_of(version))});
-  std::string told = "ok   kubectl\n";
-  std::string role =
-      "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
-  std::string_view rules = options.warm_pool.empty() ? rules_of_pods : rules_of_claims;
-  while (!rules.empty()) {
-    std::string_view verbs = take_part(rules, '\n');
-    const std::string_view group = take_part(verbs, ' ');
-    const std::string_view resource = take_part(verbs, ' ');
-    std::string list;
-    std::string what(resource);
-    if (!group.empty()) append_all(what, ".%", {group});
-    while (!verbs.empty()) {
-      const std::string verb(take_part(verbs, ' '));
-      std::string_view of = what;
-      const std::string_view kind = take_part(of, '/');
-      const ProcessResult may =
-          call_cluster(kubectl, {"auth", "can-i", verb, kind, concat("--subresource=%", {of})});
-      append_all(told, "%% %\n", {may.succeeded() ? "ok   " : "FAIL ", verb, what});
-      append_all(list, {list.empty() ? "" : ", ", verb});
-    }
-    append_all(role, "- {apiGroups: [\"%\"], resources: [%], verbs: [%]}\n",
-               {group, resource, list});
-  }
-  return told + role;
+  RightsCheck check(kubectl);
+  if (options.warm_pool.empty())
+    for (const ClusterRight& right : rights_on_pods) check.add(right);
+  else
+    for (const ClusterRight& right : rights_on_claims) check.add(right);
+  return check.text();
 }
 
 // cluster/pod_object.cpp --------------------------------------------------------------------------
@@ -43299,28 +43631,30 @@ namespace {
 
 constexpr std::size_t longest_event = std::size_t{4} << 20;
 
-// What kubectl says, in lower case, and after a tab what to do about it, a line each. The first
-// that is found counts.
-constexpr std::string_view kubernetes_troubles =
-    "kubectl: not found|kubectl: command not found\tinstall kubectl here, or set PATH\n"
-    "exceeded quota\tthe namespace has no room: ask for less (kubernetes_limit), or end others\n"
-    "must specify\tthe namespace wants limits (kubernetes_limit)\n"
-    "violates podsecurity\tthe namespace allows only pods with less rights\n"
-    "forbidden\tthis user may not do that: --doctor prints the Role that is needed\n"
-    "unauthorized|must be logged in\tkubectl must log in first\n"
-    "context was not found|does not exist\t`kubectl config get-contexts` lists them "
-    "(kubernetes_option)\n"
-    "namespaces \"\t`kubectl get namespaces` lists them (kubernetes_option)\n"
-    "resource mapping not found|doesn't have a resource type\tagent-sandbox v1beta1 is not "
-    "installed there\n"
-    "unknown flag\t`kubectl options` lists them (kubernetes_option)\n"
-    "refused|unable to connect\tnothing answers there: is the cluster up, and the context right?\n"
-    "errimageneverpull\tthe node does not have the image, and may not get it\n"
-    "errimagepull|imagepullbackoff\tis its name right, and may the node get it?\n"
-    "invalidimagename\tan image is called registry/name:tag (kubernetes_image)\n"
-    "runasnonroot\tthe image has no such user: it must run as another than root\n"
-    "warmpoolnotfound\t`kubectl get sandboxwarmpools` lists them (kubernetes_warm_pool)\n"
-    "outof\tthe node has too little of that: ask for less (kubernetes_limit)\n";
+// What kubectl says, and what to do about it.
+constexpr HelpRow kubernetes_troubles[] = {
+    {"kubectl: not found|kubectl: command not found", "install kubectl here, or set PATH"},
+    {"exceeded quota", "the namespace has no room: ask for less (kubernetes_limit), or end others"},
+    {"must specify", "the namespace wants limits (kubernetes_limit)"},
+    {"violates podsecurity", "the namespace allows only pods with less rights"},
+    {"forbidden", "this user may not do that: --doctor prints the Role that is needed"},
+    {"unauthorized|must be logged in", "kubectl must log in first"},
+    {"context was not found|does not exist",
+     "`kubectl config get-contexts` lists them (kubernetes_option)"},
+    {"namespaces \"", "`kubectl get namespaces` lists them (kubernetes_option)"},
+    {"resource mapping not found|doesn't have a resource type",
+     "agent-sandbox v1beta1 is not installed there"},
+    {"unknown flag", "`kubectl options` lists them (kubernetes_option)"},
+    {"refused|unable to connect",
+     "nothing answers there: is the cluster up, and the context right?"},
+    {"errimageneverpull", "the node does not have the image, and may not get it"},
+    {"errimagepull|imagepullbackoff", "is its name right, and may the node get it?"},
+    {"invalidimagename", "an image is called registry/name:tag (kubernetes_image)"},
+    {"runasnonroot", "the image has no such user: it must run as another than root"},
+    {"warmpoolnotfound", "`kubectl get sandboxwarmpools` lists them (kubernetes_warm_pool)"},
+    {"outof", "the node has too little of that: ask for less (kubernetes_limit)"},
+};
+constexpr auto packed_kubernetes_troubles = pack_help<kubernetes_troubles>();
 
 // Adds "OOMKilled: its message".
 void add_reason(std::string& why, const Json& part) {
@@ -43380,7 +43714,9 @@ PodState state_of_claim(const Json& claim, std::string& why) {
 
 CODEEXEC_INNER {
 
-std::string_view kubectl_help(std::string_view said) { return help_in(said, kubernetes_troubles); }
+std::string_view kubectl_help(std::string_view said) {
+  return help_in(said, packed_kubernetes_troubles.table());
+}
 
 std::string kubectl_trouble(std::string_view said) {
   // The error is the last line, behind a log of attempts.
@@ -43476,15 +43812,17 @@ constexpr char holder_script[] = "echo \"$SLURM_JOB_ID\"; exec cat";
 constexpr std::string_view comment_start = "codeexec";
 constexpr std::string_view name_start = "codeexec-";
 
-// What Slurm says, and what to do about it: see help_in().
-constexpr std::string_view slurm_troubles =
-    "no such file\tinstall Slurm's programs here, or set PATH\n"
-    "invalid partition\tchoose one that `sinfo` lists (slurm_option)\n"
-    "invalid account\tchoose one that `sacctmgr show associations` lists (slurm_option)\n"
-    "not available|can not be satisfied\tno node has what is asked for (slurm_option)\n"
-    "unable to contact\tits controller does not answer: ask who runs the cluster\n"
-    "access\tthis user may not do that: ask who runs the cluster\n"
-    "unrecognized option\tsalloc --help lists them (slurm_option)\n";
+// What Slurm says, and what to do about it.
+constexpr HelpRow slurm_troubles[] = {
+    {"no such file", "install Slurm's programs here, or set PATH"},
+    {"invalid partition", "choose one that `sinfo` lists (slurm_option)"},
+    {"invalid account", "choose one that `sacctmgr show associations` lists (slurm_option)"},
+    {"not available|can not be satisfied", "no node has what is asked for (slurm_option)"},
+    {"unable to contact", "its controller does not answer: ask who runs the cluster"},
+    {"access", "this user may not do that: ask who runs the cluster"},
+    {"unrecognized option", "salloc --help lists them (slurm_option)"},
+};
+constexpr auto packed_slurm_troubles = pack_help<slurm_troubles>();
 
 class SlurmJobs final : public PlaceEngine {
  public:
@@ -43509,7 +43847,7 @@ class SlurmJobs final : public PlaceEngine {
 SharedError slurm_error(std::string_view what, std::string_view words) {
   std::string said(without_line_ends(words));
   std::replace(said.begin(), said.end(), '\n', ' ');
-  const std::string_view help = help_in(said, slurm_troubles);
+  const std::string_view help = help_in(said, packed_slurm_troubles.table());
   return make_error(ErrorCode::io, "%: %%%",
                     {what, printable(said), help.empty() ? "" : "; ", help});
 }
@@ -43551,7 +43889,7 @@ Expected<void> SlurmJobs::ask_for_job() {
       &failure);
   if (!started)
     return make_error(ErrorCode::not_found, "cannot start salloc: %; %",
-                      {failure.message, help_in("no such file"sv, slurm_troubles)});
+                      {failure.message, help_in("no such file"sv, packed_slurm_troubles.table())});
   holder_ = std::move(*started);
   return {};
 }
@@ -43757,11 +44095,31 @@ struct Jobs::Job {
 // One job: its events, its output, the threads that wait for it.
 
 const char* name(JobState state) noexcept {
-  return name_in("running\0stopped\0failed\0killed\0", static_cast<int>(state));
+  switch (state) {
+    case JobState::running:
+      return "running";
+    case JobState::stopped:
+      return "stopped";
+    case JobState::failed:
+      return "failed";
+    case JobState::killed:
+      return "killed";
+  }
+  return "";
 }
 
 const char* name(Jobs::WaitEnd end) noexcept {
-  return name_in("matched\0ended\0timed_out\0cancelled\0", static_cast<int>(end));
+  switch (end) {
+    case Jobs::WaitEnd::matched:
+      return "matched";
+    case Jobs::WaitEnd::ended:
+      return "ended";
+    case Jobs::WaitEnd::timed_out:
+      return "timed_out";
+    case Jobs::WaitEnd::cancelled:
+      return "cancelled";
+  }
+  return "";
 }
 
 namespace {
@@ -44308,10 +44666,21 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
 
 namespace {
 
-constexpr std::string_view common_commands =
-    "apt apt-get awk bash brew cargo cat cd chmod cmake conda cp curl docker echo export find "
-    "git go grep head ls make mkdir mv node npm npx pip pip3 pnpm pwd pytest python python3 rm "
-    "sed set sh sort source sudo tail tar touch uv wget which yarn"sv;
+constexpr auto common_commands = NameSet{
+    "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
+    "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
+    "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
+    "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
+    "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn"};
+// Words that begin a compound command of a shell.
+constexpr auto shell_keywords = NameSet{"case", "for", "if", "until", "while"};
+// What stands behind the name of a variable in Python.
+constexpr auto python_operators =
+    NameSet{"!=", "*=", "+=", "-=", "/=", "=", "==", "and", "if", "in", "is", "not", "or"};
+// Words that begin a statement of Python, and one with a block.
+constexpr auto python_statements = NameSet{"assert", "await", "del", "raise"};
+constexpr auto python_blocks =
+    NameSet{"async", "class", "def", "for", "if", "match", "try", "try:", "while", "with"};
 
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
@@ -44340,16 +44709,16 @@ bool is_shell_line(std::string_view line) {
   const auto has = [line](std::string_view part) {
     return line.find(part) != std::string_view::npos;
   };
-  if (has_entry("if for while until case"sv, word))
+  if (shell_keywords.has(word))
     return has("; then"sv) || has("; do"sv) || starts_with(line, "if ["sv) ||
            starts_with(line, "while ["sv) || word == "until"sv ||
            (word == "case"sv && ends_with(line, " in"sv));
   if (starts_with(word, "./"sv)) return true;
-  if (!has_entry(common_commands, word)) return false;
+  if (!common_commands.has(word)) return false;
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !has_entry("= == != += -= *= /= in is if and or not"sv, next);
+  return !python_operators.has(next);
 }
 
 enum class Guess { yes, no, open };
@@ -44389,8 +44758,8 @@ Guess guess_python(std::string_view line) {
     return decided(all_are(
         rest, [](char c) { return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c); }));
   if (word == "from"sv) return decided(rest.find(" import ") != std::string_view::npos);
-  if (has_entry("assert await del raise"sv, word)) return Guess::yes;
-  if (has_entry("async class def for if match try: try while with"sv, word)) {
+  if (python_statements.has(word)) return Guess::yes;
+  if (python_blocks.has(word)) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -44413,7 +44782,7 @@ std::string language_of_interpreter(std::string_view line) {
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
-  if (has_entry("sh ash dash"sv, program)) return "sh";
+  if (is_any(program, "sh"sv, "ash"sv, "dash"sv)) return "sh";
   if (program == "bash") return "bash";
   if (program == "node"sv) return "javascript";
   return starts_with(program, "python"sv) ? "python" : "";
@@ -45006,20 +45375,33 @@ class CodeRun {
   CodeResult result_ = CodeResult();
 };
 
-// In each row names, extension, program and whether that is a shell. Python is unbuffered: what was
-// printed before a timeout is not lost.
-std::vector<CodeLanguage> usual_languages() {
-  std::string_view rows =
-      "sh shell\tsh\tsh\tshell\nbash\tsh\tbash\tshell\npython py python3\tpy\tpython3 -u\n"
-      "javascript js node\tjs\tnode\nhtml htm\thtml\ncss\tcss"sv;
+struct UsualLanguage {
+  const char* names[3];
+  const char* extension;
+  const char* program[2];  // null: the code is only saved
+  bool shell = false;
+};
+constexpr UsualLanguage usual_languages[] = {
+    {{"sh", "shell"}, "sh", {"sh"}, true},
+    {{"bash"}, "sh", {"bash"}, true},
+    // Unbuffered: what was printed before a timeout is not lost.
+    {{"python", "py", "python3"}, "py", {"python3", "-u"}},
+    {{"javascript", "js", "node"}, "js", {"node"}},
+    {{"html", "htm"}, "html", {}},
+    {{"css"}, "css", {}},
+};
+
+std::vector<CodeLanguage> make_languages() {
+  const auto add = [](std::vector<std::string>& list, const char* text) {
+    if (text) list.push_back(text);
+  };
   std::vector<CodeLanguage> languages;
-  while (!rows.empty()) {
-    std::string_view row = take_part(rows, '\n');
+  for (const UsualLanguage& usual : usual_languages) {
     CodeLanguage& language = languages.emplace_back();
-    language.names = split_at_blanks(take_part(row, '\t'));
-    language.extension = take_part(row, '\t');
-    language.program = split_at_blanks(take_part(row, '\t'));
-    language.shell = !row.empty();
+    for (const char* const name : usual.names) add(language.names, name);
+    for (const char* const word : usual.program) add(language.program, word);
+    language.extension = usual.extension;
+    language.shell = usual.shell;
   }
   return languages;
 }
@@ -45027,7 +45409,7 @@ std::vector<CodeLanguage> usual_languages() {
 }  // namespace
 
 const std::vector<CodeLanguage>& default_languages() {
-  static const std::vector<CodeLanguage> languages = usual_languages();
+  static const std::vector<CodeLanguage> languages = make_languages();
   return languages;
 }
 
@@ -46360,27 +46742,82 @@ bool is_trivial(std::string_view value) {
   if (value.size() < Redactor::min_size) return true;
   if (value.size() <= 5 && value.find_first_not_of("0123456789.-+") == std::string_view::npos)
     return true;
-  return is_word_of(in_lower_case(value),
-                    "true false none null auto always never default enabled disabled info debug "
-                    "warning error test development staging production localhost 127.0.0.1 0.0.0.0 "
-                    "utf-8 c.utf-8");
+  static constexpr auto words =
+      NameSet{"0.0.0.0", "127.0.0.1",   "always",   "auto",    "c.utf-8", "debug",
+              "default", "development", "disabled", "enabled", "error",   "false",
+              "info",    "localhost",   "never",    "none",    "null",    "production",
+              "staging", "test",        "true",     "utf-8",   "warning"};
+  return words.has(in_lower_case(value));
 }
 
 // Variables of the host's system, session and programs. In a container they would be wrong.
-constexpr std::string_view variables_of_host =
-    "_ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR "
-    "TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV "
-    "IFS CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* "
-    "DISPLAY WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* "
-    "INVOCATION_ID JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME "
-    "PYTHONPATH CONDA_* _CE_* NVM_* CODEEXEC_*";
+constexpr auto variables_of_host = NameList{"_",
+                                            "PATH",
+                                            "HOME",
+                                            "PWD",
+                                            "OLDPWD",
+                                            "SHELL",
+                                            "USER",
+                                            "USERNAME",
+                                            "LOGNAME",
+                                            "HOSTNAME",
+                                            "TMPDIR",
+                                            "TMP",
+                                            "TEMP",
+                                            "TEMPDIR",
+                                            "TERM",
+                                            "TERMCAP",
+                                            "TERMINFO*",
+                                            "COLUMNS",
+                                            "LINES",
+                                            "LS_COLORS",
+                                            "LESSOPEN",
+                                            "LESSCLOSE",
+                                            "SHLVL",
+                                            "SHELLOPTS",
+                                            "BASH*",
+                                            "ENV",
+                                            "IFS",
+                                            "CDPATH",
+                                            "PS1",
+                                            "PS2",
+                                            "PS4",
+                                            "PROMPT_COMMAND",
+                                            "MAIL",
+                                            "LD_*",
+                                            "DYLD_*",
+                                            "GCONV_PATH",
+                                            "LOCPATH",
+                                            "XDG_*",
+                                            "DBUS_*",
+                                            "DISPLAY",
+                                            "WAYLAND_*",
+                                            "XAUTHORITY",
+                                            "SSH_*",
+                                            "GPG_*",
+                                            "SUDO_*",
+                                            "DOCKER_*",
+                                            "CONTAINER_*",
+                                            "BUILDKIT_*",
+                                            "INVOCATION_ID",
+                                            "JOURNAL_STREAM",
+                                            "NOTIFY_SOCKET",
+                                            "LISTEN_*",
+                                            "SYSTEMD_*",
+                                            "VIRTUAL_ENV*",
+                                            "PYTHONHOME",
+                                            "PYTHONPATH",
+                                            "CONDA_*",
+                                            "_CE_*",
+                                            "NVM_*",
+                                            "CODEEXEC_*"};
 
 // True if a variable of the host is no secret: by its name, or as its value is a path of the host.
 bool is_harmless(std::string_view variable, const std::string& value) {
-  return is_word_of(variable,
-                    "LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR FORCE_COLOR EDITOR VISUAL PAGER "
-                    "MANPAGER") ||
-         (value[0] == '/' && ::access(value.c_str(), F_OK) == 0);
+  static constexpr auto known =
+      NameList{"LANG",        "LANGUAGE", "LC_*",   "TZ",    "COLORTERM", "NO_COLOR",
+               "FORCE_COLOR", "EDITOR",   "VISUAL", "PAGER", "MANPAGER"};
+  return known.match(variable) || (value[0] == '/' && ::access(value.c_str(), F_OK) == 0);
 }
 
 // Reads the credentials in the order of the table above. Values are collected by name, so that
@@ -46469,8 +46906,7 @@ class CredentialReader {
     for (char** entry = environ; entry && *entry; ++entry) {
       const std::string_view text = *entry;
       const std::string_view variable = text.substr(0, text.find('='));
-      if (variable.size() == text.size() || !is_name(variable) ||
-          is_word_of(variable, variables_of_host))
+      if (variable.size() == text.size() || !is_name(variable) || variables_of_host.match(variable))
         continue;
       add_of_host(std::string(variable), std::string(text.substr(variable.size() + 1)));
     }
@@ -46643,11 +47079,27 @@ Expected<void> packages_from_json(const Json& value, ContainerOptions& options) 
 // words: engines have few exit codes, and 1 and 125 stand for nearly everything.
 
 const char* name(ImagePolicy policy) noexcept {
-  return name_in("never\0missing\0always\0", static_cast<int>(policy));
+  switch (policy) {
+    case ImagePolicy::never:
+      return "never";
+    case ImagePolicy::missing:
+      return "missing";
+    case ImagePolicy::always:
+      return "always";
+  }
+  return "";
 }
 
 const char* name(ContainerNetwork network) noexcept {
-  return name_in("none\0bridge\0host\0", static_cast<int>(network));
+  switch (network) {
+    case ContainerNetwork::none:
+      return "none";
+    case ContainerNetwork::bridge:
+      return "bridge";
+    case ContainerNetwork::host:
+      return "host";
+  }
+  return "";
 }
 
 CODEEXEC_INNER {
@@ -46678,52 +47130,54 @@ ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::s
 
 namespace {
 
-// Words of engines and the advice for each, by the kind of error. The first that is found counts;
-// see help_in() for the form of the tables.
-struct EngineTroubles {
+// Words of engines, the kind of error that they stand for, and the advice. The first row counts.
+struct EngineTrouble {
   ErrorCode code;
-  std::string_view table;
+  const char* said;  // as of HelpRow
+  const char* help;
 };
-constexpr EngineTroubles engine_troubles[] = {
-    {ErrorCode::permission_denied,
-     "permission denied while trying to connect\tlet this user have the engine's socket (group "
-     "docker), or use a rootless engine\n"
-     "mounts denied\tshare that folder with the engine's machine\n"},
+constexpr EngineTrouble engine_troubles[] = {
+    {ErrorCode::permission_denied, "permission denied while trying to connect",
+     "let this user have the engine's socket (group docker), or use a rootless engine"},
+    {ErrorCode::permission_denied, "mounts denied", "share that folder with the engine's machine"},
+    {ErrorCode::invalid_argument, "context not found", "see `docker context ls`"},
+    {ErrorCode::invalid_argument, "resolve docker endpoint", "set another context or host"},
+    {ErrorCode::invalid_argument, "already in use", "set another agent_id or instance_id"},
+    {ErrorCode::invalid_argument, "memory limit", "set memory to 6 MiB or more"},
+    {ErrorCode::invalid_argument, "unknown runtime|runtime name",
+     "`docker info` lists the runtimes it has"},
+    {ErrorCode::invalid_argument, "range of cpus", "set cpus to no more than that"},
+    {ErrorCode::invalid_argument, "unable to find user", "set user to UID:GID"},
+    {ErrorCode::invalid_argument, "\"sh\": executable file not found",
+     "the image needs a shell, sh"},
     {ErrorCode::invalid_argument,
-     "context not found\tsee `docker context ls`\n"
-     "resolve docker endpoint\tset another context or host\n"
-     "already in use\tset another agent_id or instance_id\n"
-     "memory limit\tset memory to 6 MiB or more\n"
-     "unknown runtime|runtime name\t`docker info` lists the runtimes it has\n"
-     "range of cpus\tset cpus to no more than that\n"
-     "unable to find user\tset user to UID:GID\n"
-     "\"sh\": executable file not found\tthe image needs a shell, sh\n"
-     "codeexec-mcp failed|glibc|executable file not found|failed to exec pid1\tthe image cannot "
-     "run the agent: name a static one (place_agent), which `cmake --build build --target "
-     "codeexec-place-static` makes\n"},
-    {ErrorCode::io,
-     "annot connect to |failed to connect to the docker\tstart the engine, or name another by "
-     "DOCKER_HOST\n"
-     "no such host\tcheck the network, or build the image (sh docker/build.sh)\n"
-     "i/o timeout\tcheck the network and the engine's proxy\n"
-     "is paused\tunpause it; the next command does that, too\n"
-     "is not running\tsomebody has stopped it; the next command starts it\n"},
-    {ErrorCode::not_found,
-     "such image|image not known\tbuild it (sh docker/build.sh), or let it be pulled "
-     "(image_policy)\n"
-     "pull access denied\tcheck its name, log in to its registry, or build it (sh "
-     "docker/build.sh)\n"
-     "manifest unknown\tcheck the tag of the image\n"
-     "such container\tsomebody has removed it; the next command makes it\n"
-     "bind source path does not exist\tmounts are paths of the engine's machine\n"
-     "container-init binary\tinstall catatonit, which podman needs\n"},
-    {ErrorCode::limit,
-     "toomanyrequests\tlog in to the registry, or wait\n"
-     "no space left\tmake room on the engine's disk (`docker system prune`)\n"},
-    {ErrorCode::unsupported,
-     "select device driver\tthe engine's machine needs the GPU's toolkit\n"
-     "unknown flag\tthis needs docker 20.10 or podman 4\n"},
+     "codeexec-mcp failed|glibc|executable file not found|failed to exec pid1",
+     "the image cannot run the agent: name a static one (place_agent), which `cmake --build build "
+     "--target codeexec-place-static` makes"},
+    {ErrorCode::io, "annot connect to |failed to connect to the docker",
+     "start the engine, or name another by DOCKER_HOST"},
+    {ErrorCode::io, "no such host", "check the network, or build the image (sh docker/build.sh)"},
+    {ErrorCode::io, "i/o timeout", "check the network and the engine's proxy"},
+    {ErrorCode::io, "is paused", "unpause it; the next command does that, too"},
+    {ErrorCode::io, "is not running", "somebody has stopped it; the next command starts it"},
+    {ErrorCode::not_found, "such image|image not known",
+     "build it (sh docker/build.sh), or let it be pulled (image_policy)"},
+    {ErrorCode::not_found, "pull access denied",
+     "check its name, log in to its registry, or build it (sh docker/build.sh)"},
+    {ErrorCode::not_found, "manifest unknown", "check the tag of the image"},
+    {ErrorCode::not_found, "such container", "somebody has removed it; the next command makes it"},
+    {ErrorCode::not_found, "bind source path does not exist",
+     "mounts are paths of the engine's machine"},
+    {ErrorCode::not_found, "container-init binary", "install catatonit, which podman needs"},
+    {ErrorCode::limit, "toomanyrequests", "log in to the registry, or wait"},
+    {ErrorCode::limit, "no space left", "make room on the engine's disk (`docker system prune`)"},
+    {ErrorCode::unsupported, "select device driver",
+     "the engine's machine needs the GPU's toolkit"},
+    {ErrorCode::unsupported, "unknown flag", "this needs docker 20.10 or podman 4"},
 };
+constexpr auto packed_troubles = pack_help<engine_troubles>();
+constexpr auto trouble_codes =
+    pack_entries<engine_troubles>([](const EngineTrouble& row) { return row.code; });
 
 }  // namespace
 
@@ -46768,11 +47222,11 @@ SharedError engine_error(const EngineOptions& engine, const ProcessResult& resul
     if (result.system_error == EACCES) code = ErrorCode::permission_denied;
     help = "install docker or podman, or set the engine's program"sv;
   } else {
-    for (const auto& [kind, table] : engine_troubles) {
-      help = help_in(reason, table);
-      if (help.empty()) continue;
-      code = kind;
-      break;
+    const NameTable troubles = packed_troubles.table();
+    const std::size_t row = find_help(reason, troubles);
+    if (row < troubles.rows) {
+      code = trouble_codes[row];
+      help = troubles.at(row, 1).first();
     }
     if (reason.empty())
       reason = result.message.empty() ? concat("status %", {result.exit_code}) : result.message;
@@ -46956,9 +47410,9 @@ class EnvFileReader {
       const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
       if (c == '\r' && next == '\n') continue;
       if (c == '\\' && quote == '"') {
-        constexpr std::string_view escapes = "nrt\"\\$";
-        if (const std::size_t which = escapes.find(next); which != std::string_view::npos) {
-          c = "\n\r\t\"\\$"[which];
+        const bool is_itself = next == '"' || next == '\\' || next == '$';
+        if (is_itself || next == 'n' || next == 'r' || next == 't') {
+          c = is_itself ? next : escaped_character(next);
           ++at_;
         }
       }
@@ -49997,7 +50451,9 @@ std::string result_text(const ToolResult& result, bool modern, std::string_view 
 }
 
 bool is_log_level(const Json& value) {
-  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
+  static constexpr auto levels =
+      NameSet{"alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"};
+  return levels.has(value.as_string());
 }
 
 std::optional<RpcError> envelope_error(const Json& meta) {
@@ -50184,16 +50640,28 @@ void Outbox::wait_for_client() {
 
 namespace {
 
-// The types in the order of Json::Kind: the name in a schema, and the words in a message.
 struct ParameterTypeWords {
-  const char* name;
-  const char* phrase;
+  ParameterType type;
+  const char* name;    // in a schema
+  const char* phrase;  // in a message
 };
 constexpr ParameterTypeWords parameter_type_words[] = {
-    {"null", "null"},        {"boolean", "a boolean"}, {"integer", "an integer"},
-    {"number", "a number"},  {"string", "a string"},   {"array", "an array"},
-    {"object", "an object"},
+    {ParameterType::null, "null", "null"},
+    {ParameterType::boolean, "boolean", "a boolean"},
+    {ParameterType::integer, "integer", "an integer"},
+    {ParameterType::number, "number", "a number"},
+    {ParameterType::string, "string", "a string"},
+    {ParameterType::array, "array", "an array"},
+    {ParameterType::object, "object", "an object"},
 };
+
+constexpr bool types_in_order() {
+  std::size_t place = 0;
+  for (const ParameterTypeWords& row : parameter_type_words)
+    if (static_cast<std::size_t>(row.type) != place++) return false;
+  return place == static_cast<std::size_t>(ParameterType::object) + 1;
+}
+static_assert(types_in_order(), "a row for each type, in the order of Json::Kind");
 
 const ParameterTypeWords& words_of_type(ParameterType type) {
   return parameter_type_words[static_cast<std::size_t>(type)];
@@ -52229,11 +52697,6 @@ Expected<std::string> verified_audit(const std::string& path, bool& is_whole);
 Expected<std::string> write_report(const std::vector<std::string>& files,
                                    const std::string& output);
 
-// The constant texts of the page.
-std::string page_style();
-std::string page_body();
-std::string page_script();
-
 // A text that was packed, see packed_internal.hpp.
 std::string unpacked(std::string_view packed);
 
@@ -52253,74 +52716,6 @@ class Transcript {
   std::atomic<bool> failed_{false};
 };
 
-// report/packed_internal.hpp ----------------------------------------------------------------------
-// Constant texts in half of their size: packed by the compiler, unpacked when they are used.
-//
-// The texts are ASCII. In a packed one
-//   0ccccccc            is a character
-//   1lllhhhh dddddddd   stands for the l + 3 characters which begin hd + 1 characters before
-// pack_text() knows the last two places of each three characters, by a hash, and nothing more: that
-// is quick enough for compilers, and better search makes the texts only a twentieth smaller.
-
-template <std::size_t Size>
-struct PackedText {
-  char bytes[Size] = {};
-  std::string text() const { return unpacked({bytes, Size}); }
-};
-
-constexpr std::size_t longest_packed_match = 10;
-constexpr std::size_t farthest_packed_match = 4096;
-
-// Writes the packed text to `out`, unless that is null. Returns its size.
-constexpr std::size_t pack_text(const char* text, std::size_t length, char* out) {
-  std::uint16_t places[4096][2] = {};  // behind the first of three characters, by their hash
-  std::size_t size = 0;
-  std::size_t same_until = 0;  // characters before this one are in a match that was written
-  for (std::size_t at = 0; at < length; ++at) {
-    std::size_t same = 0;
-    std::size_t distance = 0;
-    if (at + 2 < length) {
-      const auto hash = static_cast<std::size_t>(text[at] * 961 + text[at + 1] * 31 + text[at + 2]);
-      std::uint16_t(&known)[2] = places[hash % 4096];
-      for (int i = 0; i < 2 && at >= same_until; ++i) {
-        const std::size_t back = at + 1 - known[i];
-        if (known[i] == 0 || back > farthest_packed_match) continue;
-        std::size_t count = 0;
-        while (count < longest_packed_match && at + count < length &&
-               text[at + count] == text[at + count - back])
-          ++count;
-        if (count > same) distance = back;
-        same = count > same ? count : same;
-      }
-      known[1] = known[0];
-      known[0] = static_cast<std::uint16_t>(at + 1);
-    }
-    if (at < same_until) continue;
-    if (same < 3) {
-      if (out) out[size] = text[at];
-      ++size;
-      continue;
-    }
-    const std::size_t code = 0x8000 | ((same - 3) << 12) | (distance - 1);
-    if (out) {
-      out[size] = static_cast<char>(code >> 8);
-      out[size + 1] = static_cast<char>(code & 0xff);
-    }
-    size += 2;
-    same_until = at + same;
-  }
-  return size;
-}
-
-// pack<pack_text(text, sizeof text - 1, nullptr)>(text)
-template <std::size_t Size, std::size_t Length>
-constexpr PackedText<Size> pack(const char (&text)[Length]) {
-  static_assert(Length < 65536, "places are 16 bits");
-  PackedText<Size> packed;
-  pack_text(text, Length - 1, packed.bytes);
-  return packed;
-}
-
 }  // inner
 
 }  // namespace v0_1
@@ -52331,75 +52726,13 @@ constexpr PackedText<Size> pack(const char (&text)[Length]) {
 #if !defined(CODEEXEC_GROUP_59) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
 #define CODEEXEC_GROUP_59
 
-// report/body.cpp ---------------------------------------------------------------------------------
-// The frame of the page of --report, which its script fills.
+// report/records.cpp ------------------------------------------------------------------------------
+// Reading audit logs: lines, the chain of hashes, records.
 
 namespace codeexec {
 inline namespace v0_1 {
 
-namespace {
-
-constexpr char body_text[] = R"html(<meta name="viewport" content="width=device-width">
-<title>Command report</title>
-</head>
-<body>
-<header>
-<h1>Command report</h1>
-<p id="span"></p>
-<p id="chain"></p>
-</header>
-<noscript><p>This page shows its records by a script, which is switched off here.</p></noscript>
-<main>
-<section id="findings" aria-label="Findings" hidden><h2>Lines that need a look</h2></section>
-<div id="totals" role="group" aria-label="Totals"></div>
-<section aria-labelledby="when">
-<div class="head">
-<h2 id="when">Timeline</h2>
-<span class="soft"><span class="key ok">succeeded</span> &nbsp;
-<span class="key failed">failed</span> &nbsp;
-<span class="key stopped">stopped</span> &nbsp;
-<span class="key refused">refused</span></span>
-<span class="tools">
-<button id="earlier" aria-label="Earlier">&#9664;</button>
-<button id="later" aria-label="Later">&#9654;</button>
-<button id="in" aria-label="Zoom in">+</button>
-<button id="out" aria-label="Zoom out">&minus;</button>
-<button id="whole">Whole time</button>
-</span>
-</div>
-<div id="lanes"></div>
-<div id="axis" aria-hidden="true"><span></span><div id="ticks"></div></div>
-</section>
-<div id="plots"></div>
-<section id="commands" aria-labelledby="which">
-<div class="head"><h2 id="which">Commands</h2><span id="count" role="status"></span></div>
-<div id="filters" role="search">
-<input id="text" type="search" placeholder="Search commands and output" aria-label="Search">
-<select id="who" aria-label="Agent"></select>
-<select id="kind" aria-label="Outcome"></select>
-<select id="rule" aria-label="Rule"></select>
-<button id="reset">Show all</button>
-</div>
-<p class="keys"><small>Keys: / to search, arrows up and down to move, Enter to open, arrows left
-and right for pages.</small></p>
-<ol id="list"></ol>
-<nav aria-label="Pages">
-<button id="before">Previous</button><span id="page"></span><button id="after">Next</button>
-</nav>
-</section>
-</main>
-<footer><p id="made"></p></footer>)html";
-
-constexpr auto packed_body = pack<pack_text(body_text, sizeof body_text - 1, nullptr)>(body_text);
-
-}  // namespace
-
 CODEEXEC_INNER {
-
-std::string page_body() { return packed_body.text(); }
-
-// report/records.cpp ------------------------------------------------------------------------------
-// Reading audit logs: lines, the chain of hashes, records.
 
 Expected<void> AuditReader::open(const std::string& path) {
   path_ = path;
@@ -52508,546 +52841,6 @@ Expected<std::string> verified_audit(const std::string& path, bool& is_whole) {
 
 }  // inner
 
-// report/script.cpp -------------------------------------------------------------------------------
-// The script of the page of --report.
-//
-//   records -> items -> filtered() -> lanes, plots, list
-//                          ^
-//                        state, which every control changes before show()
-
-namespace {
-
-constexpr char script_text[] = R"js('use strict';
-const $ = (id) => document.getElementById(id);
-const kept = ['host', 'pid', 'agent_id', 'client', 'session_id', 'tool', 'work_dir', 'container',
-  'place', 'sandbox'];
-const kinds = {ok: 'succeeded', failed: 'failed', stopped: 'stopped', refused: 'refused'};
-const pageSize = 100, printSize = 1000, mostLanes = 12, mostBars = 8;
-// Characters that are not seen, or that change how those around them are seen.
-const odd = new RegExp('[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c' +
-  '\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f' +
-  '\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}]', 'gu');
-const codeOf = (c) => 'U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
-const plain = (value) => textOf(value).replace(odd, codeOf);
-const textOf = (value) => typeof value === 'string' ? value
-  : value === undefined || value === null ? '' : JSON.stringify(value);
-
-// All that is hostile goes through here, as text.
-function visible(value) {
-  const text = textOf(value), nodes = [];
-  let at = 0;
-  for (const found of text.matchAll(odd)) {
-    nodes.push(text.slice(at, found.index), make('span', {class: 'odd'}, codeOf(found[0])));
-    at = found.index + found[0].length;
-  }
-  return [...nodes, text.slice(at)];
-}
-function make(tag, attributes, ...kids) {
-  const node = document.createElement(tag);
-  for (const name in attributes) node.setAttribute(name, attributes[name]);
-  node.append(...kids);
-  return node;
-}
-const count = (n) => n.toLocaleString('en');
-const two = (n) => (n < 10 ? n.toFixed(2) : n < 100 ? n.toFixed(1) : Math.round(n)) + '';
-const span = (ms) => ms < 1000 ? Math.round(ms) + ' ms' : ms < 6e4 ? two(ms / 1e3) + ' s'
-  : ms < 36e5 ? two(ms / 6e4) + ' min' : two(ms / 36e5) + ' h';
-const bytes = (n) => n < 1e3 ? n + ' B' : n < 1e6 ? two(n / 1e3) + ' kB'
-  : n < 1e9 ? two(n / 1e6) + ' MB' : two(n / 1e9) + ' GB';
-const stamp = (at, from = 0, to = 19) => new Date(at).toISOString().slice(from, to)
-  .replace('T', ' ');
-const number = (value) => Number.isFinite(value) ? value : 0;
-const list = (value) => Array.isArray(value) ? value : [];
-
-function kindOf(r) {
-  if (r.outcome === 'refused') return 'refused';
-  if (r.outcome !== 'exited') return 'stopped';
-  return r.exit_code === 0 ? 'ok' : 'failed';
-}
-function verdict(r) {
-  if (r.outcome === 'exited') return r.exit_code === 0 ? 'ok' : 'exit ' + textOf(r.exit_code);
-  return r.outcome === 'signaled' ? 'signal ' + textOf(r.signal) : r.outcome.replace('_', ' ');
-}
-// The first program of a command, without its folder.
-function programOf(r) {
-  const word = /^\s*(?:\w+=\S*\s+)*([^\s;|&<>()]+)/.exec(textOf(r.command));
-  return word ? word[1].replace(/^.*\/(?=.)/, '').slice(0, 60) : '';
-}
-// A connection as one text: its end, and the verdict unless that is "allowed".
-function peer(c) {
-  if (typeof c !== 'object' || !c) return textOf(c);
-  if (c.omitted) return `${textOf(c.omitted)} more that are not in the log`;
-  if (c.name === undefined) return textOf(c);
-  return textOf(c.name) + (c.port ? ':' + textOf(c.port) : '') +
-    (c.verdict && c.verdict !== 'allowed' ? ` (${textOf(c.verdict)})` : '');
-}
-
-// A record whose time cannot be read stands at that of the one before it.
-let last = {}, time = 0;
-const items = $('records').textContent.split('\n').filter(Boolean).map((line) => {
-  const r = {...last, ...JSON.parse(line)};
-  last = {};
-  for (const name of kept) last[name] = r[name];
-  const told = Date.parse(r.time);
-  if (told >= 0 && told < 2e14) time = told;
-  return {r, at: time, ms: Math.max(number(r.duration_ms), 0), kind: kindOf(r),
-    who: textOf(r.agent_id) || textOf(r.client) || `${textOf(r.host)} ${textOf(r.pid)}`};
-}).sort((a, b) => a.at - b.at);
-const summary = JSON.parse($('summary').textContent);
-let begin = items.length ? items[0].at : 0, end = begin + 1000;
-for (const item of items) end = Math.max(end, item.at + Math.min(item.ms, 864e5));
-const state = {text: '', who: '', kind: '', rule: '', from: begin, to: end, page: 0};
-let shown = [], printing = false;
-
-// How many items, or how much of them, by a key; the greatest first.
-function tally(from, keys, amount = () => 1) {
-  const sums = new Map();
-  for (const item of from)
-    for (const key of keys(item)) if (key) sums.set(key, (sums.get(key) || 0) + amount(item));
-  return [...sums].sort((a, b) => b[1] - a[1]);
-}
-const agents = tally(items, (i) => [i.who]);
-const rules = tally(items, (i) => [textOf(i.r.rule)]);
-const laneOf = new Map(agents.map(([who], i) => [who, Math.min(i, mostLanes - 1)]));
-
-const isZoomed = () => state.from > begin || state.to < end;
-function filtered() {
-  const wanted = state.text.toLowerCase();
-  return items.filter((i) => (!state.who || i.who === state.who) &&
-    (!state.kind || i.kind === state.kind) && (!state.rule || textOf(i.r.rule) === state.rule) &&
-    i.at + i.ms >= state.from && i.at <= state.to &&
-    (!wanted || (i.text ??= [i.r.command, i.r.code, i.r.message, i.r.stdout, i.r.stderr,
-      i.r.work_dir, i.r.connections, i.r.changed_files].map(textOf).join('\n').toLowerCase())
-      .includes(wanted)));
-}
-
-// the timeline ---------------------------------------------------------------------------------
-
-const lanes = agents.slice(0, mostLanes).map(([who, n], i) => {
-  const isRest = i === mostLanes - 1 && agents.length > mostLanes;
-  const name = isRest ? `${count(agents.length - i)} more agents` : who;
-  const button = make('button', {title: plain(name)}, make('span', {}, ...visible(name)),
-    make('small', {}, isRest ? '' : count(n)));
-  const canvas = make('canvas', {role: 'img', 'aria-label': `Timeline of ${plain(name)}`});
-  button.disabled = isRest;
-  button.onclick = () => set({who: state.who === who ? '' : who});
-  canvas.onpointerdown = (e) => { canvas.start = e; canvas.setPointerCapture(e.pointerId); };
-  canvas.onpointermove = (e) => {
-    const near = nearest(i, timeAt(canvas, e));
-    canvas.title = near ? stamp(near.at, 11) + ' ' + plain(near.r.command).slice(0, 200) : '';
-  };
-  canvas.onpointerup = (e) => {
-    const a = timeAt(canvas, canvas.start || e), b = timeAt(canvas, e);
-    if (Math.abs(e.offsetX - (canvas.start || e).offsetX) > 4)
-      return set({from: Math.min(a, b), to: Math.max(a, b, Math.min(a, b) + 10)});
-    if (nearest(i, b)) jump(nearest(i, b));
-  };
-  const lane = make('div', {class: 'lane'}, button, canvas);
-  $('lanes').append(lane);
-  return {who, button, canvas, isRest};
-});
-const timeAt = (canvas, e) =>
-  state.from + (state.to - state.from) * Math.min(Math.max(e.offsetX / canvas.clientWidth, 0), 1);
-function nearest(lane, at) {
-  let best = null, distance = Infinity;
-  for (const i of shown) {
-    const d = at < i.at ? i.at - at : Math.max(at - i.at - i.ms, 0);
-    if (laneOf.get(i.who) === lane && d <= distance) { best = i; distance = d; }
-  }
-  return best;
-}
-const steps = [0.01, 0.1, 1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800,
-  86400, 172800, 604800, 2592000, 31536000, 3153600000].map((s) => s * 1000);
-function drawLanes() {
-  const length = state.to - state.from, width = $('ticks').clientWidth || 600;
-  const step = steps.find((s) => length / s <= width / 110) || length;
-  const ticks = [];
-  for (let t = Math.ceil(state.from / step) * step; t <= state.to; t += step) ticks.push(t);
-  const format = step < 1000 ? [11, 23] : step < 6e4 ? [11, 19] : step < 864e5 ? [11, 16] : [0, 10];
-  $('ticks').replaceChildren(...ticks.map((t) => {
-    const label = make('span', {}, stamp(t, ...format));
-    label.style.left = 100 * (t - state.from) / length + '%';
-    return label;
-  }));
-  const colours = {};
-  for (const kind in kinds)
-    colours[kind] = getComputedStyle(document.querySelector('.key.' + kind)).color;
-  const line = getComputedStyle($('list')).getPropertyValue('color');
-  const pens = lanes.map(({canvas, button, who}) => {
-    const scale = devicePixelRatio || 1;
-    canvas.width = canvas.clientWidth * scale;
-    canvas.height = canvas.clientHeight * scale;
-    const pen = canvas.getContext('2d');
-    pen.scale(scale, scale);
-    pen.globalAlpha = 0.12;
-    pen.fillStyle = line;
-    for (const t of ticks)
-      pen.fillRect((t - state.from) / length * canvas.clientWidth, 0, 1, 99);
-    pen.globalAlpha = 0.85;
-    button.setAttribute('aria-pressed', state.who === who);
-    return pen;
-  });
-  for (const kind of ['ok', 'failed', 'stopped', 'refused'])
-    for (const i of shown) {
-      if (i.kind !== kind) continue;
-      const lane = laneOf.get(i.who), w = lanes[lane].canvas.clientWidth;
-      const left = (i.at - state.from) / length * w;
-      pens[lane].fillStyle = colours[kind];
-      // What was refused took no time: a narrow, tall mark.
-      if (kind === 'refused') pens[lane].fillRect(left - 1, 2, 3, 28);
-      else pens[lane].fillRect(left, 8, Math.max(i.ms / length * w, 2), 16);
-    }
-}
-
-// totals and plots -------------------------------------------------------------------------------
-
-function drawTotals() {
-  const sum = (name) => shown.reduce((total, i) => total + number(i.r[name]), 0);
-  const tiles = [make('div', {}, make('b', {}, count(shown.length)), 'commands')];
-  const kindCounts = new Map(tally(shown, (i) => [i.kind]));
-  for (const kind in kinds) {
-    const tile = make('button', {class: kind, 'aria-pressed': state.kind === kind},
-      make('b', {}, count(kindCounts.get(kind) || 0)), kinds[kind]);
-    tile.onclick = () => set({kind: state.kind === kind ? '' : kind});
-    tiles.push(tile);
-  }
-  const memory = shown.reduce((most, i) => Math.max(most, number(i.r.peak_memory)), 0);
-  for (const [value, label] of [[span(sum('duration_ms')), 'running time'],
-    [span(sum('cpu_ms')), 'processor time'], [memory ? bytes(memory) : '', 'most memory'],
-    [bytes(sum('stdout_bytes') + sum('stderr_bytes')), 'output']])
-    if (value) tiles.push(make('div', {}, make('b', {}, value), label));
-  $('totals').replaceChildren(...tiles);
-}
-// A list of bars; `choose` makes them buttons.
-function bars(title, rows, unit, choose, tone = '') {
-  if (!rows.length) return [];
-  const most = Math.max(...rows.slice(0, mostBars).map((row) => row[1])) || 1;
-  const lines = rows.slice(0, mostBars).map(([key, n]) => {
-    const bar = make('i', {});
-    bar.style.width = Math.max(100 * n / most, n ? 1 : 0) + '%';
-    const kids = [make('span', {}, ...visible(key)), make('span', {class: 'soft'}, unit(n)), bar];
-    if (!choose) return make('div', {class: 'plot ' + tone}, ...kids);
-    const line = make('button', {class: 'plot ' + tone}, ...kids);
-    line.onclick = () => choose(key);
-    return line;
-  });
-  if (rows.length > mostBars)
-    lines.push(make('small', {}, `and ${count(rows.length - mostBars)} more`));
-  return [make('section', {'aria-label': title}, make('h2', {}, title), ...lines)];
-}
-function drawPlots() {
-  const limits = [[10, 'under 10 ms'], [100, 'under 0.1 s'], [1e3, 'under 1 s'],
-    [1e4, 'under 10 s'], [6e4, 'under 1 min'], [Infinity, '1 min and more']];
-  const ran = shown.filter((i) => i.kind !== 'refused');
-  const times = limits.map(([, label]) => [label, 0]);
-  for (const i of ran) ++times[limits.findIndex(([most]) => i.ms < most)][1];
-  const search = (text) => set({text});
-  $('plots').replaceChildren(
-    ...bars('Refused, by rule', tally(shown, (i) => [textOf(i.r.rule)]), count,
-      (rule) => set({rule: state.rule === rule ? '' : rule}), 'refused'),
-    ...bars('Running time, by program', tally(ran, (i) => [programOf(i.r)], (i) => i.ms), span,
-      search),
-    ...bars('How long they took', ran.length ? times : [], count),
-    ...bars('Connections', tally(shown, (i) => list(i.r.connections).map(peer)), count),
-    ...bars('Files changed', tally(shown, (i) => list(i.r.changed_files).map(textOf)), count,
-      search));
-}
-
-// the list --------------------------------------------------------------------------------------
-
-const shapes = {__proto__: null, time: null, command: null, code: null, message: null,
-  stdout: null, stderr: null, rule_begin: null, rule_end: null, cut: null, connections: null,
-  changed_files: null, duration_ms: span, cpu_ms: span, peak_memory: bytes, stdout_bytes: bytes,
-  stderr_bytes: bytes, command_bytes: bytes, code_bytes: bytes, input_bytes: bytes};
-const block = (title, ...kids) => [make('small', {}, title), make('pre', {tabindex: 0}, ...kids)];
-// The command, with what the rule objects to marked. Offsets count bytes.
-function commandOf(r) {
-  const raw = new TextEncoder().encode(textOf(r.command)), a = r.rule_begin, b = r.rule_end;
-  if (r.cut || !(a >= 0 && a < b && b <= raw.length)) return visible(r.command);
-  const part = (...range) => visible(new TextDecoder().decode(raw.slice(...range)));
-  return [...part(0, a), make('mark', {}, ...part(a, b)), ...part(b)];
-}
-function detail({r}) {
-  const facts = make('dl', {});
-  const fact = (name, value) => facts.append(make('dt', {}, ...visible(name)),
-    make('dd', {}, ...visible(value)));
-  fact('time', r.time);
-  for (const name in r) {
-    const shape = shapes[name];
-    if (shape === null || !textOf(r[name])) continue;
-    fact(name.replace(/_ms$/, '').replaceAll('_', ' '),
-      shape && Number.isFinite(r[name]) ? shape(r[name]) : r[name]);
-  }
-  for (const c of list(r.connections)) fact('connection', peer(c) +
-    (typeof c === 'object' ? '  ' + textOf(c) : ''));
-  for (const path of list(r.changed_files)) fact('changed file', path);
-  const more = ['message', 'code', 'stdout', 'stderr'].filter((name) => textOf(r[name]))
-    .flatMap((name) => block(name, ...visible(r[name])));
-  if (r.cut) more.push(make('p', {}, 'Some of this is cut here; the audit log may have more.'));
-  return make('div', {class: 'detail'}, ...block('command', ...commandOf(r)), ...more, facts);
-}
-function row(item) {
-  const line = textOf(item.r.command).slice(0, 300).replace(/\n/g, ' \u23ce ');
-  const node = make('details', {}, make('summary', {},
-    make('time', {class: 'soft'}, stamp(item.at)),
-    make('span', {title: plain(item.who)}, ...visible(item.who)),
-    make('span', {class: 'badge ' + item.kind, title: plain(item.r.rule)},
-      ...visible(verdict(item.r))),
-    make('code', {}, ...visible(line)),
-    make('span', {class: 'soft'}, item.kind === 'refused' ? '' : span(item.ms))));
-  node.ontoggle = () => { if (!node.children[1]) node.append(detail(item)); };
-  return make('li', {}, node);
-}
-function drawList() {
-  const size = printing ? printSize : pageSize;
-  const pages = Math.max(Math.ceil(shown.length / size), 1);
-  state.page = Math.min(Math.max(state.page, 0), pages - 1);
-  const start = state.page * size;
-  $('list').replaceChildren(...shown.slice(start, start + size).map(row));
-  $('page').textContent = `${count(state.page + 1)} of ${count(pages)}`;
-  $('before').disabled = state.page === 0;
-  $('after').disabled = state.page === pages - 1;
-  $('count').textContent = (shown.length === items.length ? count(items.length)
-    : `${count(shown.length)} of ${count(items.length)}`) +
-    (printing && pages > 1 ? `, of which ${count(size)} are printed` : '');
-}
-function jump(item) {
-  state.page = Math.floor(shown.indexOf(item) / pageSize);
-  drawList();
-  const node = $('list').children[shown.indexOf(item) % pageSize].firstChild;
-  node.open = true;
-  node.firstChild.focus();
-  node.scrollIntoView({block: 'center'});
-}
-
-// controls --------------------------------------------------------------------------------------
-
-function show() {
-  shown = filtered();
-  drawTotals();
-  drawLanes();
-  drawPlots();
-  drawList();
-  for (const name of ['text', 'who', 'kind', 'rule'])
-    if ($(name).value !== state[name]) $(name).value = state[name];
-  $('whole').disabled = $('out').disabled = !isZoomed();
-}
-function set(change) {
-  Object.assign(state, {page: 0}, change);
-  const length = Math.min(state.to - state.from, end - begin);
-  state.from = Math.min(Math.max(state.from, begin), end - length);
-  state.to = state.from + length;
-  show();
-}
-function move(by, zoom = 1) {
-  const length = state.to - state.from, rest = length * (1 - zoom) / 2;
-  set({from: state.from + by * length + rest, to: state.to + by * length - rest});
-}
-function choices(id, all, entries) {
-  $(id).append(make('option', {value: ''}, all),
-    ...entries.map(([key, label]) => make('option', {value: key}, plain(label))));
-  $(id).onchange = () => set({[id]: $(id).value});
-}
-choices('who', 'All agents', agents.map(([who, n]) => [who, `${who} (${count(n)})`]));
-choices('kind', 'All outcomes', Object.entries(kinds));
-choices('rule', 'All rules', rules.map(([rule, n]) => [rule, `${rule} (${count(n)})`]));
-$('rule').hidden = !rules.length;
-$('text').oninput = () => set({text: $('text').value});
-$('reset').onclick = () =>
-  set({text: '', who: '', kind: '', rule: '', from: begin, to: end});
-$('whole').onclick = () => set({from: begin, to: end});
-$('earlier').onclick = () => move(-0.5);
-$('later').onclick = () => move(0.5);
-$('in').onclick = () => move(0, 0.5);
-$('out').onclick = () => move(0, 2);
-function turn(by) {
-  state.page += by;
-  drawList();
-}
-$('before').onclick = () => turn(-1);
-$('after').onclick = () => turn(1);
-addEventListener('keydown', (e) => {
-  if (e.ctrlKey || e.metaKey || e.altKey) return;
-  const isText = /INPUT|SELECT/.test(e.target.tagName);
-  if (e.key === '/' && !isText) $('text').focus();
-  else if (e.key === 'Escape' && e.target === $('text')) set({text: ''});
-  else if (isText || !/^(Arrow|Home|End)/.test(e.key)) return;
-  else {
-    const rows = [...document.querySelectorAll('summary')], at = rows.indexOf(e.target);
-    if (at < 0 && e.key !== 'ArrowDown') return;
-    if (at < 0 && e.target !== document.body) return;
-    const by = {ArrowDown: 1, ArrowUp: -1, Home: -at, End: rows.length - 1 - at}[e.key];
-    if (by === undefined) turn(e.key === 'ArrowRight' ? 1 : -1);
-    const row = document.querySelectorAll('summary')[by === undefined ? 0 : at + by];
-    if (row) row.focus();
-  }
-  e.preventDefault();
-});
-function print(starts) {
-  printing = starts;
-  document.documentElement.style.colorScheme = starts ? 'light' : '';  // for the lanes, too
-  drawLanes();
-  drawList();
-}
-addEventListener('beforeprint', () => print(true));
-addEventListener('afterprint', () => print(false));
-addEventListener('resize', drawLanes);
-matchMedia('(prefers-color-scheme: dark)').onchange = drawLanes;
-
-const hosts = tally(items, (i) => [textOf(i.r.host)]);
-$('span').textContent = items.length
-  ? `${stamp(begin)} to ${stamp(end)} UTC, ${count(agents.length)} agent` +
-    `${agents.length > 1 ? 's' : ''} on ${plain(hosts.slice(0, 5).map(([h]) => h).join(', '))}` +
-    (hosts.length > 5 ? ` and ${count(hosts.length - 5)} more` : '')
-  : 'There are no records.';
-if (summary.left_out)
-  $('span').append(`; the first ${count(summary.left_out)} lines are left out`);
-$('chain').append(...visible(summary.chains.join('; ')));
-$('findings').hidden = !summary.findings;
-$('findings').append(make('pre', {tabindex: 0}, ...visible(summary.findings)));
-$('made').textContent = `Made by codeexec-mcp ${summary.version}, ${summary.made}.`;
-show();
-)js";
-
-constexpr auto packed_script =
-    pack<pack_text(script_text, sizeof script_text - 1, nullptr)>(script_text);
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string page_script() { return packed_script.text(); }
-
-}  // inner
-
-// report/style.cpp --------------------------------------------------------------------------------
-// The style of the page of --report: light and dark, narrow and wide, on paper.
-
-namespace {
-
-constexpr char style_text[] = R"css(
-:root {
-  color-scheme: light dark;
-  --page: light-dark(#f6f7f9, #13161a);
-  --card: light-dark(#fff, #1b1f25);
-  --text: light-dark(#1c2127, #e3e7ec);
-  --soft: light-dark(#58616d, #9ba6b3);
-  --line: light-dark(#dde2e8, #2f363f);
-  --hint: light-dark(#eef1f5, #262c34);
-  --link: light-dark(#1f5fbf, #7fb2ff);
-  --mono: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace;
-}
-.ok { --tone: light-dark(#17774a, #4cc38a) }
-.failed { --tone: light-dark(#a65200, #f0a64a) }
-.stopped { --tone: light-dark(#7440ab, #bf97f0) }
-.refused { --tone: light-dark(#c22a2a, #ff7b72) }
-* { box-sizing: border-box }
-body { margin: 0 auto; max-width: 84rem; padding: 1.5rem clamp(.75rem, 3vw, 2.5rem) 3rem;
-  background: var(--page); color: var(--text);
-  font: 15px/1.45 system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif }
-h1 { margin: 0; font-size: 1.6rem; letter-spacing: -.01em }
-h2 { margin: 0; font-size: 1rem }
-p { margin: .2rem 0 0 }
-p, small, footer, .soft { color: var(--soft) }
-section { margin-top: 1rem; padding: 1rem; background: var(--card);
-  border: 1px solid var(--line); border-radius: .6rem }
-button, input, select { font: inherit; color: inherit; background: var(--card);
-  border: 1px solid var(--line); border-radius: .4rem; padding: .3rem .6rem; min-width: 0 }
-button { cursor: pointer }
-button:hover { background: var(--hint) }
-button[aria-pressed=true] { border-color: var(--link); box-shadow: 0 0 0 1px var(--link) }
-:disabled { opacity: .45; cursor: default }
-:focus-visible { outline: 2px solid var(--link); outline-offset: 1px }
-pre, code { font-family: var(--mono); font-size: .86rem; unicode-bidi: isolate }
-pre { margin: .3rem 0 .8rem; padding: .6rem .8rem; background: var(--hint); border-radius: .4rem;
-  white-space: pre-wrap; overflow-wrap: anywhere; max-height: 30rem; overflow: auto }
-mark { background: none; color: inherit; font-weight: 700;
-  text-decoration: underline wavy light-dark(#c22a2a, #ff7b72) }
-.odd { padding: 0 .25em; border-radius: .25em; font-size: .8em; background: #b3005e; color: #fff }
-.head { display: flex; flex-wrap: wrap; gap: .4rem 1rem; align-items: center;
-  margin-bottom: .7rem }
-.head > :last-child { margin-left: auto }
-.key { color: var(--tone) }
-.key::before { content: ''; display: inline-block; width: .7em; height: .7em;
-  margin-right: .35em; border-radius: 2px; background: currentColor }
-#findings { border-left: .3rem solid #c77c11 }
-#totals { display: grid; gap: .6rem; margin: 1rem 0 0;
-  grid-template-columns: repeat(auto-fit, minmax(7.7rem, 1fr)) }
-#totals > * { display: block; text-align: left; color: var(--soft); background: var(--card);
-  border: 1px solid var(--line); border-radius: .6rem; padding: .6rem .8rem }
-#totals b { display: block; font-size: 1.3rem; white-space: nowrap; color: var(--tone, var(--text));
-  font-variant-numeric: tabular-nums }
-.lane, #axis { display: grid; grid-template-columns: 11rem 1fr; gap: .7rem; align-items: center }
-.lane { margin-bottom: .3rem }
-.lane button { display: flex; justify-content: space-between; gap: .5rem; padding: .2rem .5rem }
-.lane button span, summary code { overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
-canvas { display: block; width: 100%; height: 32px; background: var(--hint); border-radius: .3rem;
-  cursor: crosshair; touch-action: pan-y }
-#ticks { position: relative; height: 1.3rem; font-size: .8rem; color: var(--soft) }
-#ticks span { position: absolute; transform: translateX(-50%); white-space: nowrap }
-#plots { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(14.5rem, 1fr)) }
-#plots { margin-top: 1rem }
-#plots section { margin: 0 }
-.plot { display: grid; grid-template-columns: minmax(0, 1fr) auto; width: 100%; margin-top: .35rem;
-  padding: .15rem .4rem; gap: 0 .8rem; text-align: left; border: 1px solid transparent;
-  border-radius: .4rem; font-variant-numeric: tabular-nums }
-.plot span:first-child { overflow-wrap: anywhere; font-size: .9rem }
-.plot i { grid-column: 1 / -1; height: .3rem; border-radius: 2px;
-  background: var(--tone, var(--link)) }
-#filters { display: flex; flex-wrap: wrap; gap: .5rem }
-#filters > * { flex: 1 1 9rem }
-#filters input { flex: 3 1 16rem }
-#filters button { flex: 0 0 auto }
-#list { list-style: none; margin: .8rem 0; padding: 0 }
-#list li { border-top: 1px solid var(--line) }
-summary { display: grid; gap: .2rem .8rem; padding: .4rem .3rem; align-items: baseline;
-  grid-template-columns: 10.5rem 9rem 5.6rem minmax(0, 1fr) 5.5rem; cursor: pointer;
-  list-style: none; font-variant-numeric: tabular-nums }
-summary::-webkit-details-marker { display: none }
-summary:hover, details[open] > summary { background: var(--hint) }
-summary > :nth-child(2) { overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
-summary > :last-child { text-align: right }
-.badge { color: var(--tone); border: 1px solid; border-radius: 1rem; padding: 0 .5rem;
-  font-size: .82rem; font-weight: 600; text-align: center; white-space: nowrap }
-.detail { padding: .6rem .3rem 1rem 1.2rem }
-dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .15rem 1rem;
-  margin: 0; font-size: .9rem }
-dt { color: var(--soft) }
-dd { margin: 0; overflow-wrap: anywhere; unicode-bidi: isolate }
-nav { display: flex; gap: .5rem; align-items: center; justify-content: center }
-[hidden] { display: none !important }
-@media (max-width: 48rem) {
-  summary { grid-template-columns: auto 1fr auto }
-  summary code { grid-column: 1 / -1; grid-row: 2; white-space: normal; display: -webkit-box;
-    -webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow-wrap: anywhere }
-  summary > :nth-child(2) { grid-column: 1 / -1; grid-row: 3; color: var(--soft) }
-  .lane, #axis { grid-template-columns: 1fr; gap: .2rem }
-  #axis > :first-child { display: none }
-}
-@media print {
-  :root { color-scheme: light; --page: #fff; font-size: 10.5px }
-  body { max-width: none; padding: 0; font-size: 1rem }
-  #filters, nav, .tools, .keys { display: none }
-  section, #totals > * { break-inside: avoid; padding: .5rem }
-  #commands { break-inside: auto; border: 0; padding: 0 }
-  summary { grid-template-columns: 11rem 9rem 6rem minmax(0, 1fr) 5rem }
-  summary code { white-space: pre-wrap; overflow-wrap: anywhere }
-  canvas, .plot i, .key::before { print-color-adjust: exact; -webkit-print-color-adjust: exact }
-  pre { max-height: none }
-}
-)css";
-
-constexpr auto packed_style =
-    pack<pack_text(style_text, sizeof style_text - 1, nullptr)>(style_text);
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string page_style() { return packed_style.text(); }
-
-}  // inner
-
 // report/transcript.cpp ---------------------------------------------------------------------------
 // --transcript: what happens, as Markdown.
 
@@ -53142,6 +52935,557 @@ std::string Transcript::add(const AuditRecord& record) {
                 {in_quotes(path_), errno_text(written < 0 ? errno : ENOSPC)});
 }
 
+// report/page_internal.hpp ------------------------------------------------------------------------
+// The page of --report. `python3 src/join.py` makes this part from page.html, page.css and page.js.
+
+// Up to the records, one a line.
+inline constexpr std::string_view page_begin = R"page(<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; script-src 'sha256-wqA3qYcpLCHVwvVatuRvYr4nmLzTp8WM+cQo4RmRsY8=';
+  style-src 'sha256-1NjGLK6//UJ5PvSrugTiwdAdo0x1OyK284cKauq17hc=';
+  base-uri 'none'; form-action 'none';
+  require-trusted-types-for 'script'; trusted-types 'none'">
+<style>:root {
+color-scheme: light dark;
+--page: light-dark(#f6f7f9, #13161a);
+--card: light-dark(#fff, #1b1f25);
+--text: light-dark(#1c2127, #e3e7ec);
+--soft: light-dark(#58616d, #9ba6b3);
+--line: light-dark(#dde2e8, #2f363f);
+--hint: light-dark(#eef1f5, #262c34);
+--link: light-dark(#1f5fbf, #7fb2ff);
+--mono: ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace;
+}
+.ok { --tone: light-dark(#17774a, #4cc38a) }
+.failed { --tone: light-dark(#a65200, #f0a64a) }
+.stopped { --tone: light-dark(#7440ab, #bf97f0) }
+.refused { --tone: light-dark(#c22a2a, #ff7b72) }
+* { box-sizing: border-box }
+body { margin: 0 auto; max-width: 84rem; padding: 1.5rem clamp(.75rem, 3vw, 2.5rem) 3rem;
+background: var(--page); color: var(--text);
+font: 15px/1.45 system-ui, 'Segoe UI', Roboto, 'Helvetica Neue', 'DejaVu Sans', sans-serif }
+h1 { margin: 0; font-size: 1.6rem; letter-spacing: -.01em }
+h2 { margin: 0; font-size: 1rem }
+p { margin: .2rem 0 0 }
+p, small, footer, .soft { color: var(--soft) }
+section { margin-top: 1rem; padding: 1rem; background: var(--card);
+border: 1px solid var(--line); border-radius: .6rem }
+button, input, select { font: inherit; color: inherit; background: var(--card);
+border: 1px solid var(--line); border-radius: .4rem; padding: .3rem .6rem; min-width: 0 }
+button { cursor: pointer }
+button:hover { background: var(--hint) }
+button[aria-pressed=true] { border-color: var(--link); box-shadow: 0 0 0 1px var(--link) }
+:disabled { opacity: .45; cursor: default }
+:focus-visible { outline: 2px solid var(--link); outline-offset: 1px }
+pre, code { font-family: var(--mono); font-size: .86rem; unicode-bidi: isolate }
+pre { margin: .3rem 0 .8rem; padding: .6rem .8rem; background: var(--hint); border-radius: .4rem;
+white-space: pre-wrap; overflow-wrap: anywhere; max-height: 30rem; overflow: auto }
+mark { background: none; color: inherit; font-weight: 700;
+text-decoration: underline wavy light-dark(#c22a2a, #ff7b72) }
+.odd { padding: 0 .25em; border-radius: .25em; font-size: .8em; background: #b3005e; color: #fff }
+.head { display: flex; flex-wrap: wrap; gap: .4rem 1rem; align-items: center;
+margin-bottom: .7rem }
+.head > :last-child { margin-left: auto }
+.key { color: var(--tone) }
+.key::before { content: ''; display: inline-block; width: .7em; height: .7em;
+margin-right: .35em; border-radius: 2px; background: currentColor }
+#findings { border-left: .3rem solid #c77c11 }
+#totals { display: grid; gap: .6rem; margin: 1rem 0 0;
+grid-template-columns: repeat(auto-fit, minmax(7.7rem, 1fr)) }
+#totals > * { display: block; text-align: left; color: var(--soft); background: var(--card);
+border: 1px solid var(--line); border-radius: .6rem; padding: .6rem .8rem }
+#totals b { display: block; font-size: 1.3rem; white-space: nowrap; color: var(--tone, var(--text));
+font-variant-numeric: tabular-nums }
+.lane, #axis { display: grid; grid-template-columns: 11rem 1fr; gap: .7rem; align-items: center }
+.lane { margin-bottom: .3rem }
+.lane button { display: flex; justify-content: space-between; gap: .5rem; padding: .2rem .5rem }
+.lane button span, summary code { overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
+canvas { display: block; width: 100%; height: 32px; background: var(--hint); border-radius: .3rem;
+cursor: crosshair; touch-action: pan-y }
+#ticks { position: relative; height: 1.3rem; font-size: .8rem; color: var(--soft) }
+#ticks span { position: absolute; transform: translateX(-50%); white-space: nowrap }
+#plots { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fit, minmax(14.5rem, 1fr)) }
+#plots { margin-top: 1rem }
+#plots section { margin: 0 }
+.plot { display: grid; grid-template-columns: minmax(0, 1fr) auto; width: 100%; margin-top: .35rem;
+padding: .15rem .4rem; gap: 0 .8rem; text-align: left; border: 1px solid transparent;
+border-radius: .4rem; font-variant-numeric: tabular-nums }
+.plot span:first-child { overflow-wrap: anywhere; font-size: .9rem }
+.plot i { grid-column: 1 / -1; height: .3rem; border-radius: 2px;
+background: var(--tone, var(--link)) }
+#filters { display: flex; flex-wrap: wrap; gap: .5rem }
+#filters > * { flex: 1 1 9rem }
+#filters input { flex: 3 1 16rem }
+#filters button { flex: 0 0 auto }
+#list { list-style: none; margin: .8rem 0; padding: 0 }
+#list li { border-top: 1px solid var(--line) }
+summary { display: grid; gap: .2rem .8rem; padding: .4rem .3rem; align-items: baseline;
+grid-template-columns: 10.5rem 9rem 5.6rem minmax(0, 1fr) 5.5rem; cursor: pointer;
+list-style: none; font-variant-numeric: tabular-nums }
+summary::-webkit-details-marker { display: none }
+summary:hover, details[open] > summary { background: var(--hint) }
+summary > :nth-child(2) { overflow: hidden; text-overflow: ellipsis; white-space: nowrap }
+summary > :last-child { text-align: right }
+.badge { color: var(--tone); border: 1px solid; border-radius: 1rem; padding: 0 .5rem;
+font-size: .82rem; font-weight: 600; text-align: center; white-space: nowrap }
+.detail { padding: .6rem .3rem 1rem 1.2rem }
+dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: .15rem 1rem;
+margin: 0; font-size: .9rem }
+dt { color: var(--soft) }
+dd { margin: 0; overflow-wrap: anywhere; unicode-bidi: isolate }
+nav { display: flex; gap: .5rem; align-items: center; justify-content: center }
+[hidden] { display: none !important }
+@media (max-width: 48rem) {
+summary { grid-template-columns: auto 1fr auto }
+summary code { grid-column: 1 / -1; grid-row: 2; white-space: normal; display: -webkit-box;
+-webkit-line-clamp: 2; -webkit-box-orient: vertical; overflow-wrap: anywhere }
+summary > :nth-child(2) { grid-column: 1 / -1; grid-row: 3; color: var(--soft) }
+.lane, #axis { grid-template-columns: 1fr; gap: .2rem }
+#axis > :first-child { display: none }
+}
+@media print {
+:root { color-scheme: light; --page: #fff; font-size: 10.5px }
+body { max-width: none; padding: 0; font-size: 1rem }
+#filters, nav, .tools, .keys { display: none }
+section, #totals > * { break-inside: avoid; padding: .5rem }
+#commands { break-inside: auto; border: 0; padding: 0 }
+summary { grid-template-columns: 11rem 9rem 6rem minmax(0, 1fr) 5rem }
+summary code { white-space: pre-wrap; overflow-wrap: anywhere }
+canvas, .plot i, .key::before { print-color-adjust: exact; -webkit-print-color-adjust: exact }
+pre { max-height: none }
+}
+</style>
+<meta name="viewport" content="width=device-width">
+<title>Command report</title>
+</head>
+<body>
+<header>
+<h1>Command report</h1>
+<p id="span"></p>
+<p id="chain"></p>
+</header>
+<noscript><p>This page shows its records by a script, which is switched off here.</p></noscript>
+<main>
+<section id="findings" aria-label="Findings" hidden><h2>Lines that need a look</h2></section>
+<div id="totals" role="group" aria-label="Totals"></div>
+<section aria-labelledby="when">
+<div class="head">
+<h2 id="when">Timeline</h2>
+<span class="soft"><span class="key ok">succeeded</span> &nbsp;
+<span class="key failed">failed</span> &nbsp;
+<span class="key stopped">stopped</span> &nbsp;
+<span class="key refused">refused</span></span>
+<span class="tools">
+<button id="earlier" aria-label="Earlier">&#9664;</button>
+<button id="later" aria-label="Later">&#9654;</button>
+<button id="in" aria-label="Zoom in">+</button>
+<button id="out" aria-label="Zoom out">&minus;</button>
+<button id="whole">Whole time</button>
+</span>
+</div>
+<div id="lanes"></div>
+<div id="axis" aria-hidden="true"><span></span><div id="ticks"></div></div>
+</section>
+<div id="plots"></div>
+<section id="commands" aria-labelledby="which">
+<div class="head"><h2 id="which">Commands</h2><span id="count" role="status"></span></div>
+<div id="filters" role="search">
+<input id="text" type="search" placeholder="Search commands and output" aria-label="Search">
+<select id="who" aria-label="Agent"></select>
+<select id="kind" aria-label="Outcome"></select>
+<select id="rule" aria-label="Rule"></select>
+<button id="reset">Show all</button>
+</div>
+<p class="keys"><small>Keys: / to search, arrows up and down to move, Enter to open, arrows left
+and right for pages.</small></p>
+<ol id="list"></ol>
+<nav aria-label="Pages">
+<button id="before">Previous</button><span id="page"></span><button id="after">Next</button>
+</nav>
+</section>
+</main>
+<footer><p id="made"></p></footer>
+<script type="application/json" id="records">
+)page";
+
+// Between the records and the summary.
+inline constexpr std::string_view page_middle = R"page(</script>
+<script type="application/json" id="summary">
+)page";
+
+// Behind the summary.
+inline constexpr std::string_view page_end = R"page(</script>
+<script>'use strict';
+const $ = (id) => document.getElementById(id);
+const kept = ['host', 'pid', 'agent_id', 'client', 'session_id', 'tool', 'work_dir', 'container',
+'place', 'sandbox'];
+const kinds = {ok: 'succeeded', failed: 'failed', stopped: 'stopped', refused: 'refused'};
+const pageSize = 100, printSize = 1000, mostLanes = 12, mostBars = 8;
+const odd = new RegExp('[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u034f\\u061c' +
+'\\u115f\\u1160\\u17b4\\u17b5\\u180b-\\u180f\\u200b-\\u200f\\u2028-\\u202e\\u2060-\\u206f' +
+'\\u3164\\ufe00-\\ufe0f\\ufeff\\uffa0\\ufff0-\\ufffb\\u{e0000}-\\u{e0fff}]', 'gu');
+const codeOf = (c) => 'U+' + c.codePointAt(0).toString(16).toUpperCase().padStart(4, '0');
+const plain = (value) => textOf(value).replace(odd, codeOf);
+const textOf = (value) => typeof value === 'string' ? value
+: value === undefined || value === null ? '' : JSON.stringify(value);
+function visible(value) {
+const text = textOf(value), nodes = [];
+let at = 0;
+for (const found of text.matchAll(odd)) {
+nodes.push(text.slice(at, found.index), make('span', {class: 'odd'}, codeOf(found[0])));
+at = found.index + found[0].length;
+}
+return [...nodes, text.slice(at)];
+}
+function make(tag, attributes, ...kids) {
+const node = document.createElement(tag);
+for (const name in attributes) node.setAttribute(name, attributes[name]);
+node.append(...kids);
+return node;
+}
+const count = (n) => n.toLocaleString('en');
+const two = (n) => (n < 10 ? n.toFixed(2) : n < 100 ? n.toFixed(1) : Math.round(n)) + '';
+const span = (ms) => ms < 1000 ? Math.round(ms) + ' ms' : ms < 6e4 ? two(ms / 1e3) + ' s'
+: ms < 36e5 ? two(ms / 6e4) + ' min' : two(ms / 36e5) + ' h';
+const bytes = (n) => n < 1e3 ? n + ' B' : n < 1e6 ? two(n / 1e3) + ' kB'
+: n < 1e9 ? two(n / 1e6) + ' MB' : two(n / 1e9) + ' GB';
+const stamp = (at, from = 0, to = 19) => new Date(at).toISOString().slice(from, to)
+.replace('T', ' ');
+const number = (value) => Number.isFinite(value) ? value : 0;
+const list = (value) => Array.isArray(value) ? value : [];
+function kindOf(r) {
+if (r.outcome === 'refused') return 'refused';
+if (r.outcome !== 'exited') return 'stopped';
+return r.exit_code === 0 ? 'ok' : 'failed';
+}
+function verdict(r) {
+if (r.outcome === 'exited') return r.exit_code === 0 ? 'ok' : 'exit ' + textOf(r.exit_code);
+return r.outcome === 'signaled' ? 'signal ' + textOf(r.signal) : r.outcome.replace('_', ' ');
+}
+function programOf(r) {
+const word = /^\s*(?:\w+=\S*\s+)*([^\s;|&<>()]+)/.exec(textOf(r.command));
+return word ? word[1].replace(/^.*\/(?=.)/, '').slice(0, 60) : '';
+}
+function peer(c) {
+if (typeof c !== 'object' || !c) return textOf(c);
+if (c.omitted) return `${textOf(c.omitted)} more that are not in the log`;
+if (c.name === undefined) return textOf(c);
+return textOf(c.name) + (c.port ? ':' + textOf(c.port) : '') +
+(c.verdict && c.verdict !== 'allowed' ? ` (${textOf(c.verdict)})` : '');
+}
+let last = {}, time = 0;
+const items = $('records').textContent.split('\n').filter(Boolean).map((line) => {
+const r = {...last, ...JSON.parse(line)};
+last = {};
+for (const name of kept) last[name] = r[name];
+const told = Date.parse(r.time);
+if (told >= 0 && told < 2e14) time = told;
+return {r, at: time, ms: Math.max(number(r.duration_ms), 0), kind: kindOf(r),
+who: textOf(r.agent_id) || textOf(r.client) || `${textOf(r.host)} ${textOf(r.pid)}`};
+}).sort((a, b) => a.at - b.at);
+const summary = JSON.parse($('summary').textContent);
+let begin = items.length ? items[0].at : 0, end = begin + 1000;
+for (const item of items) end = Math.max(end, item.at + Math.min(item.ms, 864e5));
+const state = {text: '', who: '', kind: '', rule: '', from: begin, to: end, page: 0};
+let shown = [], printing = false;
+function tally(from, keys, amount = () => 1) {
+const sums = new Map();
+for (const item of from)
+for (const key of keys(item)) if (key) sums.set(key, (sums.get(key) || 0) + amount(item));
+return [...sums].sort((a, b) => b[1] - a[1]);
+}
+const agents = tally(items, (i) => [i.who]);
+const rules = tally(items, (i) => [textOf(i.r.rule)]);
+const laneOf = new Map(agents.map(([who], i) => [who, Math.min(i, mostLanes - 1)]));
+const isZoomed = () => state.from > begin || state.to < end;
+function filtered() {
+const wanted = state.text.toLowerCase();
+return items.filter((i) => (!state.who || i.who === state.who) &&
+(!state.kind || i.kind === state.kind) && (!state.rule || textOf(i.r.rule) === state.rule) &&
+i.at + i.ms >= state.from && i.at <= state.to &&
+(!wanted || (i.text ??= [i.r.command, i.r.code, i.r.message, i.r.stdout, i.r.stderr,
+i.r.work_dir, i.r.connections, i.r.changed_files].map(textOf).join('\n').toLowerCase())
+.includes(wanted)));
+}
+const lanes = agents.slice(0, mostLanes).map(([who, n], i) => {
+const isRest = i === mostLanes - 1 && agents.length > mostLanes;
+const name = isRest ? `${count(agents.length - i)} more agents` : who;
+const button = make('button', {title: plain(name)}, make('span', {}, ...visible(name)),
+make('small', {}, isRest ? '' : count(n)));
+const canvas = make('canvas', {role: 'img', 'aria-label': `Timeline of ${plain(name)}`});
+button.disabled = isRest;
+button.onclick = () => set({who: state.who === who ? '' : who});
+canvas.onpointerdown = (e) => { canvas.start = e; canvas.setPointerCapture(e.pointerId); };
+canvas.onpointermove = (e) => {
+const near = nearest(i, timeAt(canvas, e));
+canvas.title = near ? stamp(near.at, 11) + ' ' + plain(near.r.command).slice(0, 200) : '';
+};
+canvas.onpointerup = (e) => {
+const a = timeAt(canvas, canvas.start || e), b = timeAt(canvas, e);
+if (Math.abs(e.offsetX - (canvas.start || e).offsetX) > 4)
+return set({from: Math.min(a, b), to: Math.max(a, b, Math.min(a, b) + 10)});
+if (nearest(i, b)) jump(nearest(i, b));
+};
+const lane = make('div', {class: 'lane'}, button, canvas);
+$('lanes').append(lane);
+return {who, button, canvas, isRest};
+});
+const timeAt = (canvas, e) =>
+state.from + (state.to - state.from) * Math.min(Math.max(e.offsetX / canvas.clientWidth, 0), 1);
+function nearest(lane, at) {
+let best = null, distance = Infinity;
+for (const i of shown) {
+const d = at < i.at ? i.at - at : Math.max(at - i.at - i.ms, 0);
+if (laneOf.get(i.who) === lane && d <= distance) { best = i; distance = d; }
+}
+return best;
+}
+const steps = [0.01, 0.1, 1, 5, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 28800,
+86400, 172800, 604800, 2592000, 31536000, 3153600000].map((s) => s * 1000);
+function drawLanes() {
+const length = state.to - state.from, width = $('ticks').clientWidth || 600;
+const step = steps.find((s) => length / s <= width / 110) || length;
+const ticks = [];
+for (let t = Math.ceil(state.from / step) * step; t <= state.to; t += step) ticks.push(t);
+const format = step < 1000 ? [11, 23] : step < 6e4 ? [11, 19] : step < 864e5 ? [11, 16] : [0, 10];
+$('ticks').replaceChildren(...ticks.map((t) => {
+const label = make('span', {}, stamp(t, ...format));
+label.style.left = 100 * (t - state.from) / length + '%';
+return label;
+}));
+const colours = {};
+for (const kind in kinds)
+colours[kind] = getComputedStyle(document.querySelector('.key.' + kind)).color;
+const line = getComputedStyle($('list')).getPropertyValue('color');
+const pens = lanes.map(({canvas, button, who}) => {
+const scale = devicePixelRatio || 1;
+canvas.width = canvas.clientWidth * scale;
+canvas.height = canvas.clientHeight * scale;
+const pen = canvas.getContext('2d');
+pen.scale(scale, scale);
+pen.globalAlpha = 0.12;
+pen.fillStyle = line;
+for (const t of ticks)
+pen.fillRect((t - state.from) / length * canvas.clientWidth, 0, 1, 99);
+pen.globalAlpha = 0.85;
+button.setAttribute('aria-pressed', state.who === who);
+return pen;
+});
+for (const kind of ['ok', 'failed', 'stopped', 'refused'])
+for (const i of shown) {
+if (i.kind !== kind) continue;
+const lane = laneOf.get(i.who), w = lanes[lane].canvas.clientWidth;
+const left = (i.at - state.from) / length * w;
+pens[lane].fillStyle = colours[kind];
+if (kind === 'refused') pens[lane].fillRect(left - 1, 2, 3, 28);
+else pens[lane].fillRect(left, 8, Math.max(i.ms / length * w, 2), 16);
+}
+}
+function drawTotals() {
+const sum = (name) => shown.reduce((total, i) => total + number(i.r[name]), 0);
+const tiles = [make('div', {}, make('b', {}, count(shown.length)), 'commands')];
+const kindCounts = new Map(tally(shown, (i) => [i.kind]));
+for (const kind in kinds) {
+const tile = make('button', {class: kind, 'aria-pressed': state.kind === kind},
+make('b', {}, count(kindCounts.get(kind) || 0)), kinds[kind]);
+tile.onclick = () => set({kind: state.kind === kind ? '' : kind});
+tiles.push(tile);
+}
+const memory = shown.reduce((most, i) => Math.max(most, number(i.r.peak_memory)), 0);
+for (const [value, label] of [[span(sum('duration_ms')), 'running time'],
+[span(sum('cpu_ms')), 'processor time'], [memory ? bytes(memory) : '', 'most memory'],
+[bytes(sum('stdout_bytes') + sum('stderr_bytes')), 'output']])
+if (value) tiles.push(make('div', {}, make('b', {}, value), label));
+$('totals').replaceChildren(...tiles);
+}
+function bars(title, rows, unit, choose, tone = '') {
+if (!rows.length) return [];
+const most = Math.max(...rows.slice(0, mostBars).map((row) => row[1])) || 1;
+const lines = rows.slice(0, mostBars).map(([key, n]) => {
+const bar = make('i', {});
+bar.style.width = Math.max(100 * n / most, n ? 1 : 0) + '%';
+const kids = [make('span', {}, ...visible(key)), make('span', {class: 'soft'}, unit(n)), bar];
+if (!choose) return make('div', {class: 'plot ' + tone}, ...kids);
+const line = make('button', {class: 'plot ' + tone}, ...kids);
+line.onclick = () => choose(key);
+return line;
+});
+if (rows.length > mostBars)
+lines.push(make('small', {}, `and ${count(rows.length - mostBars)} more`));
+return [make('section', {'aria-label': title}, make('h2', {}, title), ...lines)];
+}
+function drawPlots() {
+const limits = [[10, 'under 10 ms'], [100, 'under 0.1 s'], [1e3, 'under 1 s'],
+[1e4, 'under 10 s'], [6e4, 'under 1 min'], [Infinity, '1 min and more']];
+const ran = shown.filter((i) => i.kind !== 'refused');
+const times = limits.map(([, label]) => [label, 0]);
+for (const i of ran) ++times[limits.findIndex(([most]) => i.ms < most)][1];
+const search = (text) => set({text});
+$('plots').replaceChildren(
+...bars('Refused, by rule', tally(shown, (i) => [textOf(i.r.rule)]), count,
+(rule) => set({rule: state.rule === rule ? '' : rule}), 'refused'),
+...bars('Running time, by program', tally(ran, (i) => [programOf(i.r)], (i) => i.ms), span,
+search),
+...bars('How long they took', ran.length ? times : [], count),
+...bars('Connections', tally(shown, (i) => list(i.r.connections).map(peer)), count),
+...bars('Files changed', tally(shown, (i) => list(i.r.changed_files).map(textOf)), count,
+search));
+}
+const shapes = {__proto__: null, time: null, command: null, code: null, message: null,
+stdout: null, stderr: null, rule_begin: null, rule_end: null, cut: null, connections: null,
+changed_files: null, duration_ms: span, cpu_ms: span, peak_memory: bytes, stdout_bytes: bytes,
+stderr_bytes: bytes, command_bytes: bytes, code_bytes: bytes, input_bytes: bytes};
+const block = (title, ...kids) => [make('small', {}, title), make('pre', {tabindex: 0}, ...kids)];
+function commandOf(r) {
+const raw = new TextEncoder().encode(textOf(r.command)), a = r.rule_begin, b = r.rule_end;
+if (r.cut || !(a >= 0 && a < b && b <= raw.length)) return visible(r.command);
+const part = (...range) => visible(new TextDecoder().decode(raw.slice(...range)));
+return [...part(0, a), make('mark', {}, ...part(a, b)), ...part(b)];
+}
+function detail({r}) {
+const facts = make('dl', {});
+const fact = (name, value) => facts.append(make('dt', {}, ...visible(name)),
+make('dd', {}, ...visible(value)));
+fact('time', r.time);
+for (const name in r) {
+const shape = shapes[name];
+if (shape === null || !textOf(r[name])) continue;
+fact(name.replace(/_ms$/, '').replaceAll('_', ' '),
+shape && Number.isFinite(r[name]) ? shape(r[name]) : r[name]);
+}
+for (const c of list(r.connections)) fact('connection', peer(c) +
+(typeof c === 'object' ? '  ' + textOf(c) : ''));
+for (const path of list(r.changed_files)) fact('changed file', path);
+const more = ['message', 'code', 'stdout', 'stderr'].filter((name) => textOf(r[name]))
+.flatMap((name) => block(name, ...visible(r[name])));
+if (r.cut) more.push(make('p', {}, 'Some of this is cut here; the audit log may have more.'));
+return make('div', {class: 'detail'}, ...block('command', ...commandOf(r)), ...more, facts);
+}
+function row(item) {
+const line = textOf(item.r.command).slice(0, 300).replace(/\n/g, ' \u23ce ');
+const node = make('details', {}, make('summary', {},
+make('time', {class: 'soft'}, stamp(item.at)),
+make('span', {title: plain(item.who)}, ...visible(item.who)),
+make('span', {class: 'badge ' + item.kind, title: plain(item.r.rule)},
+...visible(verdict(item.r))),
+make('code', {}, ...visible(line)),
+make('span', {class: 'soft'}, item.kind === 'refused' ? '' : span(item.ms))));
+node.ontoggle = () => { if (!node.children[1]) node.append(detail(item)); };
+return make('li', {}, node);
+}
+function drawList() {
+const size = printing ? printSize : pageSize;
+const pages = Math.max(Math.ceil(shown.length / size), 1);
+state.page = Math.min(Math.max(state.page, 0), pages - 1);
+const start = state.page * size;
+$('list').replaceChildren(...shown.slice(start, start + size).map(row));
+$('page').textContent = `${count(state.page + 1)} of ${count(pages)}`;
+$('before').disabled = state.page === 0;
+$('after').disabled = state.page === pages - 1;
+$('count').textContent = (shown.length === items.length ? count(items.length)
+: `${count(shown.length)} of ${count(items.length)}`) +
+(printing && pages > 1 ? `, of which ${count(size)} are printed` : '');
+}
+function jump(item) {
+state.page = Math.floor(shown.indexOf(item) / pageSize);
+drawList();
+const node = $('list').children[shown.indexOf(item) % pageSize].firstChild;
+node.open = true;
+node.firstChild.focus();
+node.scrollIntoView({block: 'center'});
+}
+function show() {
+shown = filtered();
+drawTotals();
+drawLanes();
+drawPlots();
+drawList();
+for (const name of ['text', 'who', 'kind', 'rule'])
+if ($(name).value !== state[name]) $(name).value = state[name];
+$('whole').disabled = $('out').disabled = !isZoomed();
+}
+function set(change) {
+Object.assign(state, {page: 0}, change);
+const length = Math.min(state.to - state.from, end - begin);
+state.from = Math.min(Math.max(state.from, begin), end - length);
+state.to = state.from + length;
+show();
+}
+function move(by, zoom = 1) {
+const length = state.to - state.from, rest = length * (1 - zoom) / 2;
+set({from: state.from + by * length + rest, to: state.to + by * length - rest});
+}
+function choices(id, all, entries) {
+$(id).append(make('option', {value: ''}, all),
+...entries.map(([key, label]) => make('option', {value: key}, plain(label))));
+$(id).onchange = () => set({[id]: $(id).value});
+}
+choices('who', 'All agents', agents.map(([who, n]) => [who, `${who} (${count(n)})`]));
+choices('kind', 'All outcomes', Object.entries(kinds));
+choices('rule', 'All rules', rules.map(([rule, n]) => [rule, `${rule} (${count(n)})`]));
+$('rule').hidden = !rules.length;
+$('text').oninput = () => set({text: $('text').value});
+$('reset').onclick = () =>
+set({text: '', who: '', kind: '', rule: '', from: begin, to: end});
+$('whole').onclick = () => set({from: begin, to: end});
+$('earlier').onclick = () => move(-0.5);
+$('later').onclick = () => move(0.5);
+$('in').onclick = () => move(0, 0.5);
+$('out').onclick = () => move(0, 2);
+function turn(by) {
+state.page += by;
+drawList();
+}
+$('before').onclick = () => turn(-1);
+$('after').onclick = () => turn(1);
+addEventListener('keydown', (e) => {
+if (e.ctrlKey || e.metaKey || e.altKey) return;
+const isText = /INPUT|SELECT/.test(e.target.tagName);
+if (e.key === '/' && !isText) $('text').focus();
+else if (e.key === 'Escape' && e.target === $('text')) set({text: ''});
+else if (isText || !/^(Arrow|Home|End)/.test(e.key)) return;
+else {
+const rows = [...document.querySelectorAll('summary')], at = rows.indexOf(e.target);
+if (at < 0 && e.key !== 'ArrowDown') return;
+if (at < 0 && e.target !== document.body) return;
+const by = {ArrowDown: 1, ArrowUp: -1, Home: -at, End: rows.length - 1 - at}[e.key];
+if (by === undefined) turn(e.key === 'ArrowRight' ? 1 : -1);
+const row = document.querySelectorAll('summary')[by === undefined ? 0 : at + by];
+if (row) row.focus();
+}
+e.preventDefault();
+});
+function print(starts) {
+printing = starts;
+document.documentElement.style.colorScheme = starts ? 'light' : '';  // for the lanes, too
+drawLanes();
+drawList();
+}
+addEventListener('beforeprint', () => print(true));
+addEventListener('afterprint', () => print(false));
+addEventListener('resize', drawLanes);
+matchMedia('(prefers-color-scheme: dark)').onchange = drawLanes;
+const hosts = tally(items, (i) => [textOf(i.r.host)]);
+$('span').textContent = items.length
+? `${stamp(begin)} to ${stamp(end)} UTC, ${count(agents.length)} agent` +
+`${agents.length > 1 ? 's' : ''} on ${plain(hosts.slice(0, 5).map(([h]) => h).join(', '))}` +
+(hosts.length > 5 ? ` and ${count(hosts.length - 5)} more` : '')
+: 'There are no records.';
+if (summary.left_out)
+$('span').append(`; the first ${count(summary.left_out)} lines are left out`);
+$('chain').append(...visible(summary.chains.join('; ')));
+$('findings').hidden = !summary.findings;
+$('findings').append(make('pre', {tabindex: 0}, ...visible(summary.findings)));
+$('made').textContent = `Made by codeexec-mcp ${summary.version}, ${summary.made}.`;
+show();
+</script>
+</body>
+</html>
+)page";
+
 }  // inner
 
 // report/write.cpp --------------------------------------------------------------------------------
@@ -53164,10 +53508,12 @@ constexpr std::int64_t room_for_record = 16384;  // at most, with what short rec
 constexpr std::size_t least_text = 80;           // is shown of a text, however little room there is
 constexpr std::size_t longest_member_name = 64;
 
-constexpr std::string_view kept_members =
-    "host pid agent_id client session_id tool work_dir container place sandbox";
-constexpr std::string_view dropped_members =
-    "previous hash allowed input_sha256 stdout_sha256 stderr_sha256";
+// Members that a record shares with the one before it are left out: the page has the same list.
+constexpr auto kept_members = NameList{"host", "pid",      "agent_id",  "client", "session_id",
+                                       "tool", "work_dir", "container", "place",  "sandbox"};
+// What no reader of a page needs.
+constexpr auto dropped_members =
+    NameSet{"allowed", "hash", "input_sha256", "previous", "stderr_sha256", "stdout_sha256"};
 
 // A value of a record, with texts and lists cut that do not fit. `room` becomes less by what it
 // takes.
@@ -53207,29 +53553,13 @@ Json cut_value(const Json& value, std::size_t& room, bool& is_cut) {
   return Json(std::move(members));
 }
 
-// "sha256-...", the source of a content security policy that lets this text run.
-std::string policy_source(std::string_view text) {
-  const std::string digits = sha256(text);
-  std::string bytes;
-  for (std::size_t at = 0; at < digits.size();)
-    bytes += static_cast<char>(read_digits(digits, at, 2, 16));
-  return concat("sha256-%", {to_base64(bytes)});
-}
-
 // Writes the page in pieces. After an error nothing more is written.
 class PageWriter {
  public:
   // `records`: how many will come.
   PageWriter(int fd, std::uint64_t records)
       : fd_(fd), share_(room_for_records / static_cast<std::int64_t>(std::max(records, least))) {
-    const std::string style = page_style();
-    append_all(waiting_,
-               "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-               "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-               "script-src '%'; style-src '%'; base-uri 'none'; form-action 'none'; "
-               "require-trusted-types-for 'script'; trusted-types 'none'\">\n<style>%</style>\n%\n"
-               "<script type=\"application/json\" id=\"records\">\n",
-               {policy_source(script_), policy_source(style), style, page_body()});
+    waiting_ = page_begin;
   }
 
   void add(const Json& record) {
@@ -53238,8 +53568,8 @@ class PageWriter {
         std::clamp<std::int64_t>(room_, static_cast<std::int64_t>(least_text), room_for_record));
     bool is_cut = false;
     Json::Object members;
-    for (std::string_view names = kept_members; !names.empty();) {
-      const std::string name(take_part(names, ' '));
+    for (const std::string_view kept : kept_members) {
+      const std::string name(kept);
       const Json value = cut_value(record[name], room, is_cut);
       std::string text = value.dump();
       std::string& before = kept_[name];
@@ -53248,7 +53578,7 @@ class PageWriter {
       members.push_back({name, value});
     }
     for (const Json::Member& member : record.members()) {
-      if (has_entry(kept_members, member.name) || has_entry(dropped_members, member.name)) continue;
+      if (kept_members.has(member.name) || dropped_members.has(member.name)) continue;
       if (room == 0 && members.size() > most_members) {
         is_cut = true;
         break;
@@ -53266,9 +53596,9 @@ class PageWriter {
 
   // Ends the page. Returns an errno, or 0.
   int finish(const Json& summary) {
-    waiting_ += "</script>\n<script type=\"application/json\" id=\"summary\">\n";
+    waiting_ += page_middle;
     append_data(summary);
-    append_all(waiting_, "</script>\n<script>%</script>\n</body>\n</html>\n", {script_});
+    waiting_ += page_end;
     flush();
     return error_;
   }
@@ -53292,7 +53622,6 @@ class PageWriter {
   }
 
   int fd_;
-  std::string script_ = page_script();
   std::int64_t share_;
   std::int64_t room_ = 0;  // below zero after hostile texts, whose escapes take more than they do
   TextMap kept_ = {};      // the members that the next record may have in common, as JSON
@@ -53755,15 +54084,6 @@ std::string_view front_matter(std::string_view text, std::string_view key);
 
 // " name (description), ..." of the folders that have a SKILL.md.
 std::string list_skills(const std::string& folder);
-
-// Makes a tool of a text of rows. The first row is the tool, with its effect: it reads, writes
-// files or runs commands, and clients ask their users by that. Each other row is a parameter, which
-// may have a second name. A name in braces in a description is replaced by its value.
-//   NAME \t TITLE \t reads, writes or runs \t DESCRIPTION
-//   NAME or NAME|OTHER \t KIND \t DESCRIPTION
-// Kinds: required (a text), text, A|B (one of these texts), texts (a list), seconds, truth, from N
-// (a whole number).
-mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value);
 
 // Disables all tools but this one.
 void disable_other_tools(ToolOptions& options, std::string_view tool);
@@ -55024,6 +55344,90 @@ mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
   return answer_about(set, id, "signal", Json(), "Process already terminated");
 }
 
+// tools/tool_texts_internal.hpp -------------------------------------------------------------------
+// The texts of tools: a row for each tool, and in it a row for each parameter.
+
+// What a tool does. Clients ask their users by that.
+enum class ToolEffect : char { reads, writes, runs };
+
+// What a parameter takes.
+enum class Takes : char {
+  text,
+  required_text,
+  texts,     // a list
+  encoding,  // utf-8 or base64
+  unit,      // lines or bytes
+  seconds,   // more than none, also with a fraction
+  from_0,    // a whole number
+  from_1,
+  truth,
+};
+
+struct ToolParameter {
+  const char* name = "";
+  Takes takes = Takes::text;
+  const char* description = "";
+  const char* other_name = "";  // which models use, too
+};
+
+// A name in braces in a description is replaced by its value.
+struct ToolText {
+  static constexpr std::size_t most_parameters = 9;
+
+  const char* name;
+  const char* title;
+  ToolEffect effect;
+  const char* description;
+  ToolParameter parameters[most_parameters] = {};
+};
+
+// What a packed row of texts does not have.
+struct ToolFacts {
+  ToolEffect effect = ToolEffect::reads;
+  Takes takes[ToolText::most_parameters] = {};
+};
+constexpr ToolFacts facts_of(const ToolText& tool) {
+  ToolFacts facts;
+  facts.effect = tool.effect;
+  for (std::size_t i = 0; i < ToolText::most_parameters; ++i)
+    facts.takes[i] = tool.parameters[i].takes;
+  return facts;
+}
+
+// The columns: name, title and description of the tool, then those of each parameter.
+enum ToolColumn : std::size_t { name_column, title_column, description_column, parameter_columns };
+enum ParameterColumn : std::size_t {
+  parameter_name,
+  other_name,
+  parameter_description,
+  columns_of_parameter
+};
+
+// The texts of rows that have a ToolText, for pack_names().
+template <const auto& Rows>
+struct ToolTextSource {
+  static constexpr std::size_t count = std::size(Rows);
+  static constexpr std::size_t columns =
+      parameter_columns + columns_of_parameter * ToolText::most_parameters;
+  static constexpr std::string_view text(std::size_t row, std::size_t column) {
+    const ToolText& tool = Rows[row].text;
+    if (column == name_column) return tool.name;
+    if (column == title_column) return tool.title;
+    if (column == description_column) return tool.description;
+    const ToolParameter& parameter =
+        tool.parameters[(column - parameter_columns) / columns_of_parameter];
+    const std::size_t part = (column - parameter_columns) % columns_of_parameter;
+    return part == parameter_name ? parameter.name
+           : part == other_name   ? parameter.other_name
+                                  : parameter.description;
+  }
+  static constexpr char separator(std::size_t) { return '\0'; }
+};
+
+// Makes the tool of a packed row; `value` gives the value of a name in braces.
+mcp::Tool tool_of(const NameTable& texts, std::size_t row, const ToolFacts& facts,
+                  FunctionRef<std::string(std::string_view)> value);
+
 }  // inner
 
 // tools/catalogue.cpp -----------------------------------------------------------------------------
@@ -55033,115 +55437,159 @@ namespace {
 
 using ToolHandler = mcp::ToolResult (*)(ToolSet&, const mcp::Call&);
 
-// All tools but those of user containers, in the order of tools/list. See tool_of() for the texts.
-// A parameter is explained once: models pay for every byte.
+// All tools but those of user containers, in the order of tools/list. A parameter is explained
+// once: models pay for every byte.
 struct ToolRow {
   ToolHandler handler;
-  const char* text;
+  ToolText text;
   bool in_folder = true;  // see ToolChoice
 };
 constexpr ToolRow tool_rows[] = {
     {execute_command,
-     "execute_command\tRun a command\truns\tRuns a shell command and returns its exit code, stdout "
-     "and stderr. Blocks until it ends or its timeout passes (default {default}). Then everything "
-     "it started is killed, also what `&` or nohup left in the background{instead}. `cd` and "
-     "`export` carry on only to commands of the same session_id.\n"
-     "command\trequired\tFor {shell}\n"
-     "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
-     "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
-     "session_id\ttext\tAny name of A-Z a-z 0-9 . _ -; without work_dir it starts where the last "
-     "one ended.\n"
-     "run_in_background_after\tseconds\tSeconds ({background}) after which it goes on in the "
-     "background, without a timeout unless given.\n"
-     "encoding\tutf-8|base64\tbase64: for binary output.\n"
-     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}.\n"
-     // write_background_shell calls it input.
-     "stdin|input\ttext\tDefault: empty.\n"
-     "idle_timeout\tseconds\tSeconds of silence that end it."},
+     {"execute_command",
+      "Run a command",
+      ToolEffect::runs,
+      "Runs a shell command and returns its exit code, stdout and stderr. Blocks until it ends or "
+      "its timeout passes (default {default}). Then everything it started is killed, also what `&` "
+      "or nohup left in the background{instead}. `cd` and `export` carry on only to commands of "
+      "the same session_id.",
+      {{"command", Takes::required_text, "For {shell}"},
+       {"timeout", Takes::seconds, "Seconds, not milliseconds, at most {most_seconds}."},
+       {"work_dir", Takes::text, "Default, and base of relative paths: the workspace.", "cwd"},
+       {"session_id", Takes::text,
+        "Any name of A-Z a-z 0-9 . _ -; without work_dir it starts where the last one ended."},
+       {"run_in_background_after", Takes::seconds,
+        "Seconds ({background}) after which it goes on in the background, without a timeout unless "
+        "given."},
+       {"encoding", Takes::encoding, "base64: for binary output."},
+       {"max_output", Takes::from_1, "Bytes per stream, at most {most_bytes}."},
+       // write_background_shell calls it input.
+       {"stdin", Takes::text, "Default: empty.", "input"},
+       {"idle_timeout", Takes::seconds, "Seconds of silence that end it."}}}},
     {execute_code,
-     "execute_code\tRun code\truns\tRuns code in sh, bash, python or javascript from a file. "
-     "Markdown with fenced blocks is run block by block until one fails. A first line like "
-     "`# filename: tools/report.py` names the file.\n"
-     "code\trequired\n"
-     "language\ttext\tOr markdown; default: guessed.\n"
-     "timeout\tseconds\n"
-     "work_dir|cwd\ttext\n"
-     "max_output\tfrom 1\n"
-     "idle_timeout\tseconds"},
+     {"execute_code",
+      "Run code",
+      ToolEffect::runs,
+      "Runs code in sh, bash, python or javascript from a file. Markdown with fenced blocks is run "
+      "block by block until one fails. A first line like `# filename: tools/report.py` names the "
+      "file.",
+      {{"code", Takes::required_text},
+       {"language", Takes::text, "Or markdown; default: guessed."},
+       {"timeout", Takes::seconds},
+       {"work_dir", Takes::text, "", "cwd"},
+       {"max_output", Takes::from_1},
+       {"idle_timeout", Takes::seconds}}}},
     {start_background_shell,
-     "start_background_shell\tStart a background command\truns\tStarts a shell command that goes "
-     "on by itself, such as a server, and returns its shell_id at once.\n"
-     "command\trequired\tFor {shell_path}.\n"
-     "work_dir|cwd\ttext\n"
-     "timeout\tseconds\tSeconds; default: none.\n"
-     "terminal\ttruth\tFor an editor, a debugger, a REPL.\n"
-     "rows\tfrom 1\tDefault: 24.\n"
-     "cols\tfrom 1\tDefault: 80.\n"
-     "idle_timeout\tseconds"},
+     {"start_background_shell",
+      "Start a background command",
+      ToolEffect::runs,
+      "Starts a shell command that goes on by itself, such as a server, and returns its shell_id "
+      "at once.",
+      {{"command", Takes::required_text, "For {shell_path}."},
+       {"work_dir", Takes::text, "", "cwd"},
+       {"timeout", Takes::seconds, "Seconds; default: none."},
+       {"terminal", Takes::truth, "For an editor, a debugger, a REPL."},
+       {"rows", Takes::from_1, "Default: 24."},
+       {"cols", Takes::from_1, "Default: 80."},
+       {"idle_timeout", Takes::seconds}}}},
     {get_background_shell_output,
-     "get_background_shell_output\tRead a background command\treads\tReturns what a background "
-     "command has printed. To read only what is new, give the last answer's `next` as `since`.\n"
-     "shell_id\trequired\n"
-     "since\ttext\n"
-     "tail\tfrom 0\tOnly so many last lines.\n"
-     "wait_for\ttext\tUntil a line after `since` matches this pattern (Python's syntax), or it "
-     "ends; \"exit\": until it ends.\n"
-     "timeout\tseconds\tSeconds to wait; default: 30.\n"
-     "screen\ttruth\tWhat its terminal shows now, instead of the output; wait_for then looks at "
-     "that, once there is more than `since`.\n"
-     "max_output\tfrom 1",
+     {"get_background_shell_output",
+      "Read a background command",
+      ToolEffect::reads,
+      "Returns what a background command has printed. To read only what is new, give the last "
+      "answer's `next` as `since`.",
+      {{"shell_id", Takes::required_text},
+       {"since", Takes::text},
+       {"tail", Takes::from_0, "Only so many last lines."},
+       {"wait_for", Takes::text,
+        "Until a line after `since` matches this pattern (Python's syntax), or it ends; \"exit\": "
+        "until it ends."},
+       {"timeout", Takes::seconds, "Seconds to wait; default: 30."},
+       {"screen", Takes::truth,
+        "What its terminal shows now, instead of the output; wait_for then looks at that, once "
+        "there is more than `since`."},
+       {"max_output", Takes::from_1}}},
      false},
     {get_background_shell_status,
-     "get_background_shell_status\tCheck a background command\treads\tTells whether a background "
-     "command is running, stopped (exit code 0), failed or killed.\n"
-     "shell_id\trequired",
+     {"get_background_shell_status",
+      "Check a background command",
+      ToolEffect::reads,
+      "Tells whether a background command is running, stopped (exit code 0), failed or killed.",
+      {{"shell_id", Takes::required_text}}},
      false},
     {write_background_shell,
-     "write_background_shell\tType into a background command\truns\tWrites to its standard input: "
-     "input, then keys. A line needs its \\n, or on a terminal the key enter.\n"
-     "shell_id\trequired\n"
-     "input\ttext\n"
-     "keys\ttexts\tFor a terminal: enter, tab, escape, up, pagedown, f1, ctrl-c, alt-x "
-     "and such.\n"
-     "close_input\ttruth\tIts input ends then.\n"
-     "rows\tfrom 1\tAnother size for its terminal.\n"
-     "cols\tfrom 1",
+     {"write_background_shell",
+      "Type into a background command",
+      ToolEffect::runs,
+      "Writes to its standard input: input, then keys. A line needs its \\n, or on a terminal the "
+      "key enter.",
+      {{"shell_id", Takes::required_text},
+       {"input", Takes::text},
+       {"keys", Takes::texts,
+        "For a terminal: enter, tab, escape, up, pagedown, f1, ctrl-c, alt-x and such."},
+       {"close_input", Takes::truth, "Its input ends then."},
+       {"rows", Takes::from_1, "Another size for its terminal."},
+       {"cols", Takes::from_1}}},
      false},
     {kill_background_shell,
-     "kill_background_shell\tEnd a background command\truns\tEnds it and everything it has "
-     "started: SIGTERM, then SIGKILL.\n"
-     "shell_id\trequired",
+     {"kill_background_shell",
+      "End a background command",
+      ToolEffect::runs,
+      "Ends it and everything it has started: SIGTERM, then SIGKILL.",
+      {{"shell_id", Takes::required_text}}},
      false},
     {list_background_shells,
-     "list_background_shells\tList background commands\treads\tLists those that run, or ended "
-     "lately.",
+     {"list_background_shells", "List background commands", ToolEffect::reads,
+      "Lists those that run, or ended lately."},
      false},
     {read_file,
-     "read_file\tRead a file\treads\tReads a text file, or part of it. Images come as images.\n"
-     "file_path\trequired\tAbsolute, or relative to the workspace.\n"
-     "offset\tfrom 0\tCounted from 0.\n"
-     "count\tfrom 0\tDefault: as many as fit.\n"
-     "unit\tlines|bytes\tDefault: lines.\n"
-     "encoding\tutf-8|base64"},
+     {"read_file",
+      "Read a file",
+      ToolEffect::reads,
+      "Reads a text file, or part of it. Images come as images.",
+      {{"file_path", Takes::required_text, "Absolute, or relative to the workspace."},
+       {"offset", Takes::from_0, "Counted from 0."},
+       {"count", Takes::from_0, "Default: as many as fit."},
+       {"unit", Takes::unit, "Default: lines."},
+       {"encoding", Takes::encoding}}}},
     {write_file,
-     "write_file\tWrite a file\twrites\tWrites a whole file, and makes missing directories.\n"
-     "file_path\trequired\n"
-     "content\trequired\n"
-     "encoding\tutf-8|base64"},
+     {"write_file",
+      "Write a file",
+      ToolEffect::writes,
+      "Writes a whole file, and makes missing directories.",
+      {{"file_path", Takes::required_text},
+       {"content", Takes::required_text},
+       {"encoding", Takes::encoding}}}},
     {list_files,
-     "list_files\tList a directory\treads\tLists what a directory holds.\n"
-     "path\ttext\tDefault: the workspace.\n"
-     "depth\tfrom 1\tLevels to go down; default: 1."},
+     {"list_files",
+      "List a directory",
+      ToolEffect::reads,
+      "Lists what a directory holds.",
+      {{"path", Takes::text, "Default: the workspace."},
+       {"depth", Takes::from_1, "Levels to go down; default: 1."}}}},
     {read_docstring,
-     "read_docstring\tRead a docstring\treads\tReads the docstring of a Python function, class, "
-     "method (Class.method) or module, without running it.\n"
-     "file_path\trequired\n"
-     "function_name\ttext\tDotted; empty: the module."}};
+     {"read_docstring",
+      "Read a docstring",
+      ToolEffect::reads,
+      "Reads the docstring of a Python function, class, method (Class.method) or module, without "
+      "running it.",
+      {{"file_path", Takes::required_text},
+       {"function_name", Takes::text, "Dotted; empty: the module."}}}},
+};
 
-std::string_view name_of(const ToolRow& row) {
-  std::string_view text = row.text;
-  return take_part(text, '\t');
-}
+constexpr auto packed_tools = pack_names<ToolTextSource<tool_rows>>();
+
+// What a tool has besides its texts.
+struct ToolEntry {
+  ToolHandler handler = nullptr;
+  bool in_folder = true;
+  ToolFacts facts = {};
+};
+constexpr auto tool_entries = pack_entries<tool_rows>([](const ToolRow& row) {
+  return ToolEntry{row.handler, row.in_folder, facts_of(row.text)};
+});
+
+std::string_view name_of_tool(std::size_t row) { return packed_tools.table().name(row); }
 
 // What the texts name in braces, by the executor and the options.
 std::string tool_value(std::string_view name, const Executor& executor,
@@ -55166,40 +55614,54 @@ std::string tool_value(std::string_view name, const Executor& executor,
 
 SharedError no_such_tool(std::string_view name) {
   NearestName nearest(name);
-  for (const ToolRow& row : tool_rows) nearest.consider(name_of(row));
+  for (std::size_t row = 0; row < tool_entries.size(); ++row) nearest.consider(name_of_tool(row));
   return make_error(ErrorCode::invalid_argument, "disabled_tools: there is no tool %%",
                     {in_quotes(name), nearest.suggestion()});
 }
 
-// The kinds of parameters.
-void set_kind(mcp::Parameter& parameter, std::string_view kind) {
-  parameter.nullable = kind != "required"sv;
-  parameter.required = kind == "required"sv;
+void set_type(mcp::Parameter& parameter, Takes takes) {
+  parameter.nullable = takes != Takes::required_text;
+  parameter.required = takes == Takes::required_text;
   parameter.type = mcp::ParameterType::string;
-  if (kind == "seconds"sv) {
-    parameter.type = mcp::ParameterType::number;
-    parameter.greater_than = 0;
-  } else if (starts_with(kind, "from "sv)) {
-    parameter.type = mcp::ParameterType::integer;
-    parameter.minimum = kind.back() - '0';
-  } else if (kind == "truth"sv) {
-    parameter.type = mcp::ParameterType::boolean;
-  } else if (kind == "texts"sv) {
-    parameter.type = mcp::ParameterType::array;
-    parameter.items = mcp::ParameterType::string;
+  switch (takes) {
+    case Takes::text:
+    case Takes::required_text:
+      break;
+    case Takes::texts:
+      parameter.type = mcp::ParameterType::array;
+      parameter.items = mcp::ParameterType::string;
+      break;
+    case Takes::encoding:
+      parameter.choices = words_of({"utf-8", "base64"});
+      break;
+    case Takes::unit:
+      parameter.choices = words_of({"lines", "bytes"});
+      break;
+    case Takes::seconds:
+      parameter.type = mcp::ParameterType::number;
+      parameter.greater_than = 0;
+      break;
+    case Takes::from_0:
+    case Takes::from_1:
+      parameter.type = mcp::ParameterType::integer;
+      parameter.minimum = takes == Takes::from_1 ? 1 : 0;
+      break;
+    case Takes::truth:
+      parameter.type = mcp::ParameterType::boolean;
+      break;
   }
-  if (kind.find('|') == std::string_view::npos) return;
-  while (!kind.empty()) add_words(parameter.choices, {take_part(kind, '|')});
 }
 
 }  // namespace
 
 CODEEXEC_INNER {
 
-mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value) {
-  const auto filled = [&](std::string_view form) {
+mcp::Tool tool_of(const NameTable& texts, std::size_t row, const ToolFacts& facts,
+                  FunctionRef<std::string(std::string_view)> value) {
+  const auto text = [&](std::size_t column) { return texts.at(row, column).first(); };
+  const auto filled = [&](std::size_t column) {
     std::string result;
-    while (!form.empty()) {
+    for (std::string_view form = text(column); !form.empty();) {
       result += take_part(form, '{');
       if (!form.empty()) result += value(take_part(form, '}'));
     }
@@ -55207,44 +55669,44 @@ mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_vie
   };
   mcp::Tool tool;
   tool.tasks = false;
-  std::string_view head = take_part(text, '\n');
-  tool.name = take_part(head, '\t');
-  tool.title = take_part(head, '\t');
-  const std::string_view effect = take_part(head, '\t');
-  tool.description = filled(head);
+  tool.name = text(name_column);
+  tool.title = text(title_column);
+  tool.description = filled(description_column);
   // The hints beyond these have no meaning for a tool that only reads, or are the protocol's
   // defaults: clients that count the bytes of a listing pay for each.
-  if (effect == "reads"sv)
+  if (facts.effect == ToolEffect::reads)
     tool.read_only = true;
   else
     tool.destructive = true;
-  if (effect == "writes"sv) {
+  if (facts.effect == ToolEffect::writes) {
     tool.idempotent = true;
     tool.open_world = false;
   }
-  while (!text.empty()) {
-    std::string_view row = take_part(text, '\n');
-    std::string_view names = take_part(row, '\t');
+  for (std::size_t i = 0; i < ToolText::most_parameters; ++i) {
+    const std::size_t column = parameter_columns + columns_of_parameter * i;
+    const std::string_view name = text(column + parameter_name);
+    if (name.empty()) break;
     mcp::Parameter& parameter = tool.parameters.emplace_back();
-    parameter.name = take_part(names, '|');
-    parameter.other_name = names;
-    set_kind(parameter, take_part(row, '\t'));
-    if (parameter.name == "timeout"sv) tool.tasks = true;  // it may take long
-    parameter.description = filled(row);
+    parameter.name = name;
+    parameter.other_name = text(column + other_name);
+    set_type(parameter, facts.takes[i]);
+    if (name == "timeout"sv) tool.tasks = true;  // it may take long
+    parameter.description = filled(column + parameter_description);
   }
   return tool;
 }
 
 void disable_other_tools(ToolOptions& options, std::string_view tool) {
-  for (const ToolRow& row : tool_rows)
-    if (name_of(row) != tool) add_words(options.disabled_tools, {name_of(row)});
+  for (std::size_t row = 0; row < tool_entries.size(); ++row)
+    if (name_of_tool(row) != tool) add_words(options.disabled_tools, {name_of_tool(row)});
 }
 
 Expected<void> check_disabled(const ToolOptions& options) {
-  for (const std::string& disabled : options.disabled_tools)
-    if (find_where(tool_rows, [&](const ToolRow& row) { return name_of(row) == disabled; }) ==
-        std::end(tool_rows))
-      return no_such_tool(disabled);
+  for (const std::string& disabled : options.disabled_tools) {
+    std::size_t row = 0;
+    while (row < tool_entries.size() && name_of_tool(row) != disabled) ++row;
+    if (row == tool_entries.size()) return no_such_tool(disabled);
+  }
   return {};
 }
 
@@ -55252,17 +55714,19 @@ Expected<void> check_disabled(const ToolOptions& options) {
 Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
                                 const ToolOptions& options, ToolChoice choose) {
   if (auto ok = check_disabled(options); !ok) return ok;
-  for (const ToolRow& row : tool_rows) {
-    if (is_disabled(options, name_of(row))) continue;
-    mcp::Tool tool = tool_of(
-        row.text, [&](std::string_view name) { return tool_value(name, executor, options); });
-    if (row.handler == execute_command) tool.output_schema = execution_schema();
-    tool.handler = [choose, &row](const mcp::Call& call) -> mcp::ToolResult {
-      const auto set = choose(call, row.in_folder);
+  for (std::size_t row = 0; row < tool_entries.size(); ++row) {
+    if (is_disabled(options, name_of_tool(row))) continue;
+    const ToolEntry& entry = tool_entries[row];
+    mcp::Tool tool = tool_of(packed_tools.table(), row, entry.facts, [&](std::string_view name) {
+      return tool_value(name, executor, options);
+    });
+    if (entry.handler == execute_command) tool.output_schema = execution_schema();
+    tool.handler = [choose, &entry](const mcp::Call& call) -> mcp::ToolResult {
+      const auto set = choose(call, entry.in_folder);
       if (!set) return failed("the call was cancelled"sv);
       std::string no = set->use->refusal_of_call(call.tool());
       if (!no.empty()) return refuse(*set, call, "calls_per_minute", std::move(no));
-      return row.handler(*set, call);
+      return entry.handler(*set, call);
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }
@@ -59033,11 +59497,11 @@ std::string meant_mode(std::string_view mode, std::string_view modes) {
 }
 
 std::string meant_choice(std::string_view word, std::string_view choices) {
-  constexpr std::string_view denials = "off none no false disable disabled";
+  static constexpr auto denials = NameSet{"disable", "disabled", "false", "no", "none", "off"};
   NearestName nearest(word);
   for (std::string_view rest = choices; !rest.empty();) {
     const std::string_view choice = trim_blanks(take_part(rest, ','));
-    if ((choice == "off"sv || choice == "none"sv) && has_entry(denials, word))
+    if ((choice == "off"sv || choice == "none"sv) && denials.has(word))
       return concat("; write %", {choice});
     nearest.consider(choice);
   }
@@ -59269,6 +59733,74 @@ Expected<void> set_option(std::string_view label, const std::vector<std::string>
     if (const char* const expected = set_word(word, target))
       return bad_value(label, word, expected);
   return {};
+}
+
+// report/packed_internal.hpp ----------------------------------------------------------------------
+// Constant texts in half of their size: packed by the compiler, unpacked when they are used.
+//
+// The texts are ASCII. In a packed one
+//   0ccccccc            is a character
+//   1lllhhhh dddddddd   stands for the l + 3 characters which begin hd + 1 characters before
+// pack_text() knows the last two places of each three characters, by a hash, and nothing more: that
+// is quick enough for compilers, and better search makes the texts only a twentieth smaller.
+
+template <std::size_t Size>
+struct PackedText {
+  char bytes[Size] = {};
+  std::string text() const { return unpacked({bytes, Size}); }
+};
+
+constexpr std::size_t longest_packed_match = 10;
+constexpr std::size_t farthest_packed_match = 4096;
+
+// Writes the packed text to `out`, unless that is null. Returns its size.
+constexpr std::size_t pack_text(const char* text, std::size_t length, char* out) {
+  std::uint16_t places[4096][2] = {};  // behind the first of three characters, by their hash
+  std::size_t size = 0;
+  std::size_t same_until = 0;  // characters before this one are in a match that was written
+  for (std::size_t at = 0; at < length; ++at) {
+    std::size_t same = 0;
+    std::size_t distance = 0;
+    if (at + 2 < length) {
+      const auto hash = static_cast<std::size_t>(text[at] * 961 + text[at + 1] * 31 + text[at + 2]);
+      std::uint16_t(&known)[2] = places[hash % 4096];
+      for (int i = 0; i < 2 && at >= same_until; ++i) {
+        const std::size_t back = at + 1 - known[i];
+        if (known[i] == 0 || back > farthest_packed_match) continue;
+        std::size_t count = 0;
+        while (count < longest_packed_match && at + count < length &&
+               text[at + count] == text[at + count - back])
+          ++count;
+        if (count > same) distance = back;
+        same = count > same ? count : same;
+      }
+      known[1] = known[0];
+      known[0] = static_cast<std::uint16_t>(at + 1);
+    }
+    if (at < same_until) continue;
+    if (same < 3) {
+      if (out) out[size] = text[at];
+      ++size;
+      continue;
+    }
+    const std::size_t code = 0x8000 | ((same - 3) << 12) | (distance - 1);
+    if (out) {
+      out[size] = static_cast<char>(code >> 8);
+      out[size + 1] = static_cast<char>(code & 0xff);
+    }
+    size += 2;
+    same_until = at + same;
+  }
+  return size;
+}
+
+// pack<pack_text(text, sizeof text - 1, nullptr)>(text)
+template <std::size_t Size, std::size_t Length>
+constexpr PackedText<Size> pack(const char (&text)[Length]) {
+  static_assert(Length < 65536, "places are 16 bits");
+  PackedText<Size> packed;
+  pack_text(text, Length - 1, packed.bytes);
+  return packed;
 }
 
 }  // inner
@@ -60265,11 +60797,11 @@ constexpr const char* skip_texts[] = {"",
 Skip reason_to_skip(const Json& record) {
   const std::string& outcome = record["outcome"sv].as_string();
   if (outcome == "refused" || !record["allowed"sv].as_bool()) return Skip::refused;
-  if (!has_entry("exited signaled timed_out", outcome)) return Skip::unfinished;
-  if (!has_entry("run execute_command execute_code start_background_shell",
-                 record["tool"sv].as_string()) ||
-      record.find("code"sv))
-    return Skip::no_command;
+  static constexpr auto endings = NameSet{"exited", "signaled", "timed_out"};
+  static constexpr auto tools =
+      NameSet{"execute_code", "execute_command", "run", "start_background_shell"};
+  if (!endings.has(outcome)) return Skip::unfinished;
+  if (!tools.has(record["tool"sv].as_string()) || record.find("code"sv)) return Skip::no_command;
   if (record.find("command_bytes"sv)) return Skip::cut;
   if (record.find("input_bytes"sv)) return Skip::input;
   if (record["command"sv].as_string().find(Redactor::mask) != std::string::npos)
@@ -62542,38 +63074,68 @@ mcp::ToolResult get_artifact(const UserContainers& containers, const std::string
   return answer_with(std::move(object));
 }
 
-// See tool_of() for the texts. {} is the timeout of commands that give none.
+using UserToolHandler = mcp::ToolResult (*)(const UserContainers&, const std::string&,
+                                            const mcp::Call&);
+
+// {} is the timeout of commands that give none.
 struct UserTool {
-  mcp::ToolResult (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
-  const char* text;
+  UserToolHandler handler;
+  ToolText text;
 };
 constexpr UserTool user_tools[] = {
     {execute_bash,
-     "execute_bash\tRun a command\truns\tRuns a shell command in your container and returns its "
-     "exit code, stdout and stderr.\n"
-     "command\trequired\tThe command line, for bash.\n"
-     "timeout\tseconds\tSeconds; default: {}."},
+     {"execute_bash",
+      "Run a command",
+      ToolEffect::runs,
+      "Runs a shell command in your container and returns its exit code, stdout and stderr.",
+      {{"command", Takes::required_text, "The command line, for bash."},
+       {"timeout", Takes::seconds, "Seconds; default: {}."}}}},
     {read_user_file,
-     "read_file\tRead a file\treads\tReads a text file of your container, or some of its lines.\n"
-     "file_path\trequired\tA path in the container; relative ones begin at /workspace.\n"
-     "offset\tfrom 0\tHow many lines to skip; default: 0.\n"
-     "line_count\tfrom 0\tHow many lines to read; default: all."},
+     {"read_file",
+      "Read a file",
+      ToolEffect::reads,
+      "Reads a text file of your container, or some of its lines.",
+      {{"file_path", Takes::required_text,
+        "A path in the container; relative ones begin at /workspace."},
+       {"offset", Takes::from_0, "How many lines to skip; default: 0."},
+       {"line_count", Takes::from_0, "How many lines to read; default: all."}}}},
     {write_user_file,
-     "write_file\tWrite a file\twrites\tWrites a file of your container, or replaces it.\n"
-     "file_path\trequired\tA path in the container; relative ones begin at /workspace.\n"
-     "content\trequired\tThe whole new text."},
+     {"write_file",
+      "Write a file",
+      ToolEffect::writes,
+      "Writes a file of your container, or replaces it.",
+      {{"file_path", Takes::required_text,
+        "A path in the container; relative ones begin at /workspace."},
+       {"content", Takes::required_text, "The whole new text."}}}},
     {read_user_docstring,
-     "read_docstring\tRead a docstring\treads\tReads what a Python function says of itself, "
-     "without "
-     "running it.\n"
-     "file_path\trequired\tA Python file, or a module of /tools (\"pkg.module\").\n"
-     "function_name\trequired\tThe function, or Class.method."},
+     {"read_docstring",
+      "Read a docstring",
+      ToolEffect::reads,
+      "Reads what a Python function says of itself, without running it.",
+      {{"file_path", Takes::required_text,
+        "A Python file, or a module of /tools (\"pkg.module\")."},
+       {"function_name", Takes::required_text, "The function, or Class.method."}}}},
     {list_artifacts,
-     "list_artifacts\tList artifacts\treads\tLists the files in /artifacts, which are what is "
-     "handed over."},
+     {"list_artifacts", "List artifacts", ToolEffect::reads,
+      "Lists the files in /artifacts, which are what is handed over."}},
     {get_artifact,
-     "get_artifact\tGet an artifact\treads\tReads a file of /artifacts.\n"
-     "name\trequired\tIts name, without a directory."}};
+     {"get_artifact",
+      "Get an artifact",
+      ToolEffect::reads,
+      "Reads a file of /artifacts.",
+      {{"name", Takes::required_text, "Its name, without a directory."}}}},
+};
+
+constexpr auto packed_user_tools = pack_names<ToolTextSource<user_tools>>();
+
+// What a tool has besides its texts.
+struct UserToolEntry {
+  UserToolHandler handler = nullptr;
+  ToolFacts facts = {};
+};
+constexpr auto user_tool_entries = pack_entries<user_tools>([](const UserTool& row) {
+  return UserToolEntry{row.handler, facts_of(row.text)};
+});
 
 }  // namespace
 
@@ -62617,11 +63179,12 @@ std::string list_skills(const std::string& folder) {
 
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id) {
-  for (const UserTool& row : user_tools) {
-    mcp::Tool tool = tool_of(row.text, [&containers](std::string_view) {
-      return seconds_text(containers.options().timeout);
-    });
-    tool.handler = [&containers, user_id, handler = row.handler](const mcp::Call& call) {
+  for (std::size_t row = 0; row < user_tool_entries.size(); ++row) {
+    const UserToolEntry& entry = user_tool_entries[row];
+    mcp::Tool tool = tool_of(
+        packed_user_tools.table(), row, entry.facts,
+        [&containers](std::string_view) { return seconds_text(containers.options().timeout); });
+    tool.handler = [&containers, user_id, handler = entry.handler](const mcp::Call& call) {
       return handler(containers, user_id, call);
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;

@@ -408,10 +408,7 @@
 #include "mcp/tasks.cpp"
 #include "mcp/threads.cpp"
 
-#include "report/body.cpp"
 #include "report/records.cpp"
-#include "report/script.cpp"
-#include "report/style.cpp"
 #include "report/transcript.cpp"
 #include "report/write.cpp"
 

@@ -5,6 +5,8 @@ python3 src/join.py                    writes codeexec.hpp
 python3 src/join.py --check            fails unless codeexec.hpp is what src/ makes
 python3 src/join.py --only SECTION...  prints a header of these sections and of what they need
 
+First it makes src/report/page_internal.hpp from the files of the page of --report.
+
 src/frame.hpp includes every part. A part stands in place of its #include, once, below what it
 includes itself. Each half of the header opens the namespaces once, and what the parts share
 (`inline namespace inner`) becomes CODEEXEC_INNER, which is unnamed where one file implements all
@@ -15,6 +17,8 @@ The table of wings in the frame says which macro compiles which sections. A part
 stands in a group that is compiled where a wing wants it: a .cpp in its own wing, an internal header
 in each wing of which a .cpp includes it, directly or through others. Each group has a macro of its
 own, so that a file gets it once, however often it includes the header."""
+import base64
+import hashlib
 import itertools
 import pathlib
 import re
@@ -26,6 +30,7 @@ HEADER, COMMAND = SRC.parent / "codeexec.hpp", "python3 src/join.py"
 # a wing with its sections.
 ROW = re.compile(r"//   ([a-z]+) +needs: (\S+(?: \S+)*)")
 WING = re.compile(r"//   CODEEXEC_IMPLEMENT_([A-Z]+) +([a-z]+(?: [a-z]+)*)$")
+PAGE = "report/page_internal.hpp"
 INCLUDE = re.compile(r'#include "(([a-z]+)/[a-z0-9_]+\.[ch]pp)"')
 OPENING = ["namespace codeexec {", "inline namespace v0_1 {"]
 CLOSING = ["}  // namespace v0_1", "}  // namespace codeexec"]
@@ -201,10 +206,72 @@ def joined(named):
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)) + "\n"
 
 
+PAGE_FRAME = """\
+// The page of --report. `{command}` makes this part from page.html, page.css and page.js.
+#pragma once
+
+#include "base/base_internal.hpp"
+
+namespace codeexec {{
+inline namespace v0_1 {{
+
+inline namespace inner {{
+
+// Up to the records, one a line.
+inline constexpr std::string_view page_begin = R"page({0})page";
+
+// Between the records and the summary.
+inline constexpr std::string_view page_middle = R"page({1})page";
+
+// Behind the summary.
+inline constexpr std::string_view page_end = R"page({2})page";
+
+}}  // namespace inner
+
+}}  // namespace v0_1
+}}  // namespace codeexec
+"""
+
+
+def page():
+    """The part with the page of --report: page.html with page.css and page.js in place of what
+    loads them, and their hashes in place of 'self', cut where it has its two blocks of data."""
+    text = "\n".join(read("report/page.html")) + "\n"
+    for name, tag, load in [
+        ("report/page.css", "style", '<link rel="stylesheet" href="page.css">'),
+        ("report/page.js", "script", '<script src="page.js"></script>'),
+    ]:
+        lines = [line.strip() for line in read(name)]
+        for number, line in enumerate(lines, 1):
+            if line.count("`") % 2 or line.endswith("\\"):  # what is indented may be text
+                fail(f"src/{name}:{number}: a text must end on the line where it begins")
+        comment = re.compile(r"//.*|/\*[^*]*\*/|")
+        code = "".join(line + "\n" for line in lines if not comment.fullmatch(line))
+        digest = base64.b64encode(hashlib.sha256(code.encode()).digest()).decode()
+        for old, new in [
+            (f"{tag}-src 'self'", f"{tag}-src 'sha256-{digest}'"),
+            (load, f"<{tag}>{code}</{tag}>"),
+        ]:
+            if text.count(old) != 1:
+                fail(f"src/report/page.html must have {old} once")
+            text = text.replace(old, new)
+    parts = re.fullmatch(
+        r'(.* id="records">\n).*?(</script>.* id="summary">\n).*?(</script>.*)', text, re.S
+    )
+    if not parts:
+        fail("src/report/page.html must have two blocks of data, records and summary")
+    return PAGE_FRAME.format(*parts.groups(), command=COMMAND)
+
+
 def main(arguments):
     named = arguments[1:] if arguments[:1] == ["--only"] else []
     if arguments not in ([], ["--check"]) and not named:
         fail(f"{' '.join(arguments)!r} is no call of it\n{__doc__}")
+    made = page()
+    if not arguments:
+        (SRC / PAGE).write_text(made, encoding="ascii")
+    elif (SRC / PAGE).read_text(encoding="ascii") != made:
+        fail(f"src/{PAGE} is not what the files of the page make: run {COMMAND}")
     text = joined(named)
     if named:
         sys.stdout.write(text)

@@ -102,9 +102,6 @@ std::vector<std::string> words_of(Pieces words);
 
 void add_words(std::vector<std::string>& words, Pieces more);
 
-// The words of a text with one blank between them.
-std::vector<std::string> split_at_blanks(std::string_view text);
-
 std::string errno_text(int error);
 
 using detail::SharedError;
@@ -192,22 +189,10 @@ std::string_view take_part(std::string_view& text, char separator);
 // but the last; "" for a value that is not among them.
 const char* name_in(const char* names, int value) noexcept;
 
-// Whether one of the entries, with blanks between them, is `entry`. A list that is one text weighs
-// a third of an array of texts.
-bool has_entry(std::string_view list, std::string_view entry);
-// Whether a text is one of the words of a list with a blank between them, of which those that end
-// with * stand for all that begin so.
-bool is_word_of(std::string_view text, std::string_view words);
-
 // The last name of a path.
 std::string_view base_name(std::string_view path);
 
 std::string in_lower_case(std::string_view text);
-
-// What helps when a program says something, by a table of lines, each of texts in lower case with a
-// `|` between them, a tab and what to do. The first line counts of which a text is in `said`;
-// empty: there is none.
-std::string_view help_in(std::string_view said, std::string_view table);
 
 // Of ASCII, whatever the locale.
 inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -230,6 +215,10 @@ bool is_assignment(std::string_view text);
 
 // The script that starts a program with these words: bare where they are plain, else quoted.
 std::string script_of_argv(const std::vector<std::string>& argv);
+
+// What a character stands for behind a backslash in C and whatever took its strings from there:
+// \a \b \f \n \r \t \v and the backslash itself. NUL: nothing.
+char escaped_character(char c);
 
 // The value of up to `most` digits of a base from text[at] on; `at` moves behind them.
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base);

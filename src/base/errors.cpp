@@ -89,8 +89,23 @@ const char* name_in(const char* names, int value) noexcept {
 const char* version() noexcept { return CODEEXEC_VERSION_STRING; }
 
 const char* name(ErrorCode code) noexcept {
-  return name_in("invalid_argument\0not_found\0permission_denied\0parse\0limit\0unsupported\0io\0",
-                 static_cast<int>(code));
+  switch (code) {
+    case ErrorCode::invalid_argument:
+      return "invalid_argument";
+    case ErrorCode::not_found:
+      return "not_found";
+    case ErrorCode::permission_denied:
+      return "permission_denied";
+    case ErrorCode::parse:
+      return "parse";
+    case ErrorCode::limit:
+      return "limit";
+    case ErrorCode::unsupported:
+      return "unsupported";
+    case ErrorCode::io:
+      return "io";
+  }
+  return "";
 }
 
 struct detail::SharedError::Counted {

@@ -5,9 +5,13 @@
 // them, and the number of the byte where each begins. An array of std::string_view would weigh
 // three times as much, and each of its pointers would have to be set when a program starts.
 //
-//   NameSet    a list of names:  constexpr NameSet shells{"ash", "bash", "dash"};
+//   NameSet    names to look up:  constexpr auto shells = NameSet{"ash", "bash", "dash"};
+//   NameList   the same where their order counts, or where they are patterns
 //   NameTable  rows that have a name each and lists of names in further columns; see pack_names()
+//   HelpRow    what programs say when they fail, and the advice for each; see pack_help()
 //   Names      a list out of one of these, to look names up in
+//
+// `constexpr NameSet shells{...}` would be the same, but GCC 12 puts that into writable memory.
 #pragma once
 
 #include "base/base.hpp"
@@ -23,17 +27,19 @@ class Names {
  public:
   class Iterator {
    public:
-    constexpr Iterator(const Names& names, std::size_t at) : names_(&names), at_(at) {}
-    constexpr std::string_view operator*() const { return (*names_)[at_]; }
+    constexpr Iterator(const char* text, const std::uint16_t* begin) : text_(text), begin_(begin) {}
+    constexpr std::string_view operator*() const {
+      return {text_ + begin_[0], static_cast<std::size_t>(begin_[1] - begin_[0])};
+    }
     constexpr Iterator& operator++() {
-      ++at_;
+      ++begin_;
       return *this;
     }
-    constexpr bool operator!=(const Iterator& other) const { return at_ != other.at_; }
+    constexpr bool operator!=(const Iterator& other) const { return begin_ != other.begin_; }
 
    private:
-    const Names* names_;
-    std::size_t at_;
+    const char* text_;
+    const std::uint16_t* begin_;
   };
 
   constexpr Names() = default;
@@ -48,10 +54,12 @@ class Names {
   }
   // The first name; empty if there is none.
   constexpr std::string_view first() const { return empty() ? std::string_view() : (*this)[0]; }
-  constexpr Iterator begin() const { return {*this, 0}; }
-  constexpr Iterator end() const { return {*this, size_}; }
+  constexpr Iterator begin() const { return {text_, begins_}; }
+  constexpr Iterator end() const { return {text_, begins_ + size_}; }
 
   bool has(std::string_view name) const;
+  // Whether a name matches one of these, which are patterns as of glob_matches().
+  bool match(std::string_view name) const;
 
  private:
   const char* text_ = nullptr;
@@ -65,19 +73,20 @@ inline void names_must_be_sorted() {}
 inline void a_column_is_given_twice() {}
 inline void a_blank_is_too_many() {}
 
-// Names in their order, each once.
+// Names in the order in which they are written.
 template <std::size_t Count, std::size_t Bytes>
-class NameSet {
+class NameList {
  public:
   template <std::size_t... Sizes>
-  constexpr NameSet(const char (&... names)[Sizes]) {
+  constexpr NameList(const char (&... names)[Sizes]) {
     (append({names, Sizes - 1}), ...);
-    for (std::size_t i = 1; i < Count; ++i)
-      if (!(list()[i - 1] < list()[i])) names_must_be_sorted();
   }
   constexpr operator Names() const { return list(); }
   constexpr Names list() const { return {text_, begins_, Count}; }
+  constexpr Names::Iterator begin() const { return list().begin(); }
+  constexpr Names::Iterator end() const { return list().end(); }
   bool has(std::string_view name) const { return list().has(name); }
+  bool match(std::string_view name) const { return list().match(name); }
 
  private:
   constexpr void append(std::string_view name) {
@@ -89,6 +98,21 @@ class NameSet {
   char text_[Bytes] = {};
   std::uint16_t begins_[Count + 1] = {};
   std::uint16_t filled_ = 0;
+};
+
+template <std::size_t... Sizes>
+NameList(const char (&... names)[Sizes]) -> NameList<sizeof...(Sizes), (Sizes + ...)>;
+
+// Names in the order of the alphabet, each once.
+template <std::size_t Count, std::size_t Bytes>
+class NameSet : public NameList<Count, Bytes> {
+ public:
+  template <std::size_t... Sizes>
+  constexpr NameSet(const char (&... names)[Sizes]) : NameList<Count, Bytes>(names...) {
+    const Names list = this->list();
+    for (std::size_t i = 1; i < Count; ++i)
+      if (!(list[i - 1] < list[i])) names_must_be_sorted();
+  }
 };
 
 template <std::size_t... Sizes>
@@ -195,6 +219,40 @@ constexpr auto pack_names() {
   }
   return packed;
 }
+
+// What a packed table keeps of its rows besides their names, made by make(row).
+template <const auto& Rows, class Make>
+constexpr auto pack_entries(Make make) {
+  std::array<decltype(make(Rows[0])), std::size(Rows)> entries = {};
+  for (std::size_t row = 0; row < entries.size(); ++row) entries[row] = make(Rows[row]);
+  return entries;
+}
+
+// What a program says when it fails, and what helps then.
+struct HelpRow {
+  const char* said;  // in lower case; of several texts with a | between them, one is enough
+  const char* help;
+};
+
+// Makes the table for find_help() and help_in(). The rows may have other members, too.
+template <const auto& Rows>
+struct HelpSource {
+  static constexpr std::size_t count = std::size(Rows);
+  static constexpr std::size_t columns = 2;
+  static constexpr std::string_view text(std::size_t row, std::size_t column) {
+    return column == 0 ? Rows[row].said : Rows[row].help;
+  }
+  static constexpr char separator(std::size_t column) { return column == 0 ? '|' : '\0'; }
+};
+template <const auto& Rows>
+constexpr auto pack_help() {
+  return pack_names<HelpSource<Rows>>();
+}
+
+// The first row of which a text is in what was said; table.rows: there is none.
+std::size_t find_help(std::string_view said, const NameTable& table);
+// What helps; empty: there is no such row.
+std::string_view help_in(std::string_view said, const NameTable& table);
 
 }  // namespace inner
 

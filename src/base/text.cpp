@@ -77,12 +77,6 @@ void add_words(std::vector<std::string>& words, Pieces more) {
   for (const Piece& word : more) words.push_back(word);
 }
 
-std::vector<std::string> split_at_blanks(std::string_view text) {
-  std::vector<std::string> words;
-  while (!text.empty()) words.emplace_back(take_part(text, ' '));
-  return words;
-}
-
 std::vector<std::string> words_of(Pieces words) {
   std::vector<std::string> result;
   add_words(result, words);
@@ -156,12 +150,6 @@ std::string_view take_part(std::string_view& text, char separator) {
   return part;
 }
 
-bool has_entry(std::string_view list, std::string_view entry) {
-  while (!list.empty())
-    if (take_part(list, ' ') == entry) return true;
-  return false;
-}
-
 std::string_view base_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);  // npos + 1 is 0
 }
@@ -171,25 +159,6 @@ std::string in_lower_case(std::string_view text) {
   for (char& c : lower)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
   return lower;
-}
-
-std::string_view help_in(std::string_view said, std::string_view table) {
-  const std::string text = in_lower_case(said);
-  while (!table.empty()) {
-    std::string_view line = take_part(table, '\n');
-    for (std::string_view words = take_part(line, '\t'); !words.empty();)
-      if (text.find(take_part(words, '|')) != std::string::npos) return line;
-  }
-  return {};
-}
-
-bool is_word_of(std::string_view text, std::string_view words) {
-  while (!words.empty()) {
-    const std::string_view word = take_part(words, ' ');
-    if (ends_with(word, "*"sv) ? starts_with(text, word.substr(0, word.size() - 1)) : text == word)
-      return true;
-  }
-  return false;
 }
 
 bool all_are(std::string_view text, bool (*test)(char)) {
@@ -230,9 +199,9 @@ bool is_assignment(std::string_view text) {
 namespace {
 
 // The words that a shell takes for its own grammar where a command may begin.
-constexpr NameSet reserved_words{"case",   "coproc", "do",   "done",     "elif", "else",
-                                 "esac",   "fi",     "for",  "function", "if",   "in",
-                                 "select", "then",   "time", "until",    "while"};
+constexpr auto reserved_words =
+    NameSet{"case",     "coproc", "do", "done",   "elif", "else", "esac",  "fi",   "for",
+            "function", "if",     "in", "select", "then", "time", "until", "while"};
 
 }  // namespace
 
@@ -260,6 +229,29 @@ unsigned hex_value(char c) {
 }
 
 }  // namespace
+
+char escaped_character(char c) {
+  switch (c) {
+    case 'a':
+      return '\a';
+    case 'b':
+      return '\b';
+    case 'f':
+      return '\f';
+    case 'n':
+      return '\n';
+    case 'r':
+      return '\r';
+    case 't':
+      return '\t';
+    case 'v':
+      return '\v';
+    case '\\':
+      return '\\';
+    default:
+      return '\0';
+  }
+}
 
 std::uint32_t read_digits(std::string_view text, std::size_t& at, std::size_t most, unsigned base) {
   std::uint32_t value = 0;

@@ -5,6 +5,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "process/process.hpp"
 
 namespace codeexec {
@@ -12,13 +13,59 @@ inline namespace v0_1 {
 
 namespace {
 
-// Group, resource and verbs, a line each.
-constexpr std::string_view rules_of_pods =
-    " pods create get list watch delete\n pods/exec create get\n events list\n";
-constexpr std::string_view rules_of_claims =
-    " pods get watch\n pods/exec create get\n events list\n"
-    "extensions.agents.x-k8s.io sandboxclaims create get list watch delete\n"
-    "agents.x-k8s.io sandboxes get\n";
+// What a user must be allowed to do.
+struct ClusterRight {
+  std::string_view group;  // of the API; empty: its core
+  std::string_view resource;
+  std::string_view below;  // the resource; empty: it is the resource itself
+  Names verbs;
+};
+constexpr auto manage_verbs = NameList{"create", "get", "list", "watch", "delete"};
+constexpr auto start_verbs = NameList{"create", "get"};
+constexpr auto watch_verbs = NameList{"get", "watch"};
+constexpr auto list_verbs = NameList{"list"};
+constexpr auto get_verbs = NameList{"get"};
+
+constexpr ClusterRight rights_on_pods[] = {
+    {"", "pods", "", manage_verbs},
+    {"", "pods", "exec", start_verbs},
+    {"", "events", "", list_verbs},
+};
+constexpr ClusterRight rights_on_claims[] = {
+    {"", "pods", "", watch_verbs},
+    {"", "pods", "exec", start_verbs},
+    {"", "events", "", list_verbs},
+    {"extensions.agents.x-k8s.io", "sandboxclaims", "", manage_verbs},
+    {"agents.x-k8s.io", "sandboxes", "", get_verbs},
+};
+
+// What was asked for each right, and the role that gives them.
+class RightsCheck {
+ public:
+  explicit RightsCheck(const std::vector<std::string>& kubectl) : kubectl_(kubectl) {}
+
+  void add(const ClusterRight& right) {
+    const std::string kind =
+        concat("%%%", {right.resource, right.group.empty() ? "" : ".", right.group});
+    const std::string below = concat("%%", {right.below.empty() ? "" : "/", right.below});
+    std::string list;
+    for (const std::string_view verb : right.verbs) {
+      const ProcessResult may = call_cluster(kubectl_, {"auth", "can-i", std::string(verb), kind,
+                                                        concat("--subresource=%", {right.below})});
+      append_all(told_, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
+      append_all(list, {list.empty() ? "" : ", ", verb});
+    }
+    append_all(role_, "- {apiGroups: [\"%\"], resources: [%%], verbs: [%]}\n",
+               {right.group, right.resource, below, list});
+  }
+  std::string text() const { return told_ + role_; }
+
+ private:
+  const std::vector<std::string>& kubectl_;
+  std::string told_ = "ok   kubectl\n";
+  std::string role_ =
+      "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
+};
 
 }  // namespace
 
@@ -27,30 +74,12 @@ std::string kubernetes_rights(const KubernetesOptions& options) {
   const ProcessResult version = call_cluster(kubectl, {"version", "-o", "json"});
   if (!version.succeeded())
     return concat("FAIL kubectl: %\n", {kubectl_trouble(complaint_of(version))});
-  std::string told = "ok   kubectl\n";
-  std::string role =
-      "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
-  std::string_view rules = options.warm_pool.empty() ? rules_of_pods : rules_of_claims;
-  while (!rules.empty()) {
-    std::string_view verbs = take_part(rules, '\n');
-    const std::string_view group = take_part(verbs, ' ');
-    const std::string_view resource = take_part(verbs, ' ');
-    std::string list;
-    std::string what(resource);
-    if (!group.empty()) append_all(what, ".%", {group});
-    while (!verbs.empty()) {
-      const std::string verb(take_part(verbs, ' '));
-      std::string_view of = what;
-      const std::string_view kind = take_part(of, '/');
-      const ProcessResult may =
-          call_cluster(kubectl, {"auth", "can-i", verb, kind, concat("--subresource=%", {of})});
-      append_all(told, "%% %\n", {may.succeeded() ? "ok   " : "FAIL ", verb, what});
-      append_all(list, {list.empty() ? "" : ", ", verb});
-    }
-    append_all(role, "- {apiGroups: [\"%\"], resources: [%], verbs: [%]}\n",
-               {group, resource, list});
-  }
-  return told + role;
+  RightsCheck check(kubectl);
+  if (options.warm_pool.empty())
+    for (const ClusterRight& right : rights_on_pods) check.add(right);
+  else
+    for (const ClusterRight& right : rights_on_claims) check.add(right);
+  return check.text();
 }
 
 }  // namespace v0_1

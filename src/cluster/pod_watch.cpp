@@ -4,6 +4,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "json/json.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
@@ -15,28 +16,30 @@ namespace {
 
 constexpr std::size_t longest_event = std::size_t{4} << 20;
 
-// What kubectl says, in lower case, and after a tab what to do about it, a line each. The first
-// that is found counts.
-constexpr std::string_view kubernetes_troubles =
-    "kubectl: not found|kubectl: command not found\tinstall kubectl here, or set PATH\n"
-    "exceeded quota\tthe namespace has no room: ask for less (kubernetes_limit), or end others\n"
-    "must specify\tthe namespace wants limits (kubernetes_limit)\n"
-    "violates podsecurity\tthe namespace allows only pods with less rights\n"
-    "forbidden\tthis user may not do that: --doctor prints the Role that is needed\n"
-    "unauthorized|must be logged in\tkubectl must log in first\n"
-    "context was not found|does not exist\t`kubectl config get-contexts` lists them "
-    "(kubernetes_option)\n"
-    "namespaces \"\t`kubectl get namespaces` lists them (kubernetes_option)\n"
-    "resource mapping not found|doesn't have a resource type\tagent-sandbox v1beta1 is not "
-    "installed there\n"
-    "unknown flag\t`kubectl options` lists them (kubernetes_option)\n"
-    "refused|unable to connect\tnothing answers there: is the cluster up, and the context right?\n"
-    "errimageneverpull\tthe node does not have the image, and may not get it\n"
-    "errimagepull|imagepullbackoff\tis its name right, and may the node get it?\n"
-    "invalidimagename\tan image is called registry/name:tag (kubernetes_image)\n"
-    "runasnonroot\tthe image has no such user: it must run as another than root\n"
-    "warmpoolnotfound\t`kubectl get sandboxwarmpools` lists them (kubernetes_warm_pool)\n"
-    "outof\tthe node has too little of that: ask for less (kubernetes_limit)\n";
+// What kubectl says, and what to do about it.
+constexpr HelpRow kubernetes_troubles[] = {
+    {"kubectl: not found|kubectl: command not found", "install kubectl here, or set PATH"},
+    {"exceeded quota", "the namespace has no room: ask for less (kubernetes_limit), or end others"},
+    {"must specify", "the namespace wants limits (kubernetes_limit)"},
+    {"violates podsecurity", "the namespace allows only pods with less rights"},
+    {"forbidden", "this user may not do that: --doctor prints the Role that is needed"},
+    {"unauthorized|must be logged in", "kubectl must log in first"},
+    {"context was not found|does not exist",
+     "`kubectl config get-contexts` lists them (kubernetes_option)"},
+    {"namespaces \"", "`kubectl get namespaces` lists them (kubernetes_option)"},
+    {"resource mapping not found|doesn't have a resource type",
+     "agent-sandbox v1beta1 is not installed there"},
+    {"unknown flag", "`kubectl options` lists them (kubernetes_option)"},
+    {"refused|unable to connect",
+     "nothing answers there: is the cluster up, and the context right?"},
+    {"errimageneverpull", "the node does not have the image, and may not get it"},
+    {"errimagepull|imagepullbackoff", "is its name right, and may the node get it?"},
+    {"invalidimagename", "an image is called registry/name:tag (kubernetes_image)"},
+    {"runasnonroot", "the image has no such user: it must run as another than root"},
+    {"warmpoolnotfound", "`kubectl get sandboxwarmpools` lists them (kubernetes_warm_pool)"},
+    {"outof", "the node has too little of that: ask for less (kubernetes_limit)"},
+};
+constexpr auto packed_kubernetes_troubles = pack_help<kubernetes_troubles>();
 
 // Adds "OOMKilled: its message".
 void add_reason(std::string& why, const Json& part) {
@@ -96,7 +99,9 @@ PodState state_of_claim(const Json& claim, std::string& why) {
 
 inline namespace inner {
 
-std::string_view kubectl_help(std::string_view said) { return help_in(said, kubernetes_troubles); }
+std::string_view kubectl_help(std::string_view said) {
+  return help_in(said, packed_kubernetes_troubles.table());
+}
 
 std::string kubectl_trouble(std::string_view said) {
   // The error is the last line, behind a log of attempts.

@@ -9,6 +9,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "place/place.hpp"
 #include "place/place_internal.hpp"
@@ -24,15 +25,17 @@ constexpr char holder_script[] = "echo \"$SLURM_JOB_ID\"; exec cat";
 constexpr std::string_view comment_start = "codeexec";
 constexpr std::string_view name_start = "codeexec-";
 
-// What Slurm says, and what to do about it: see help_in().
-constexpr std::string_view slurm_troubles =
-    "no such file\tinstall Slurm's programs here, or set PATH\n"
-    "invalid partition\tchoose one that `sinfo` lists (slurm_option)\n"
-    "invalid account\tchoose one that `sacctmgr show associations` lists (slurm_option)\n"
-    "not available|can not be satisfied\tno node has what is asked for (slurm_option)\n"
-    "unable to contact\tits controller does not answer: ask who runs the cluster\n"
-    "access\tthis user may not do that: ask who runs the cluster\n"
-    "unrecognized option\tsalloc --help lists them (slurm_option)\n";
+// What Slurm says, and what to do about it.
+constexpr HelpRow slurm_troubles[] = {
+    {"no such file", "install Slurm's programs here, or set PATH"},
+    {"invalid partition", "choose one that `sinfo` lists (slurm_option)"},
+    {"invalid account", "choose one that `sacctmgr show associations` lists (slurm_option)"},
+    {"not available|can not be satisfied", "no node has what is asked for (slurm_option)"},
+    {"unable to contact", "its controller does not answer: ask who runs the cluster"},
+    {"access", "this user may not do that: ask who runs the cluster"},
+    {"unrecognized option", "salloc --help lists them (slurm_option)"},
+};
+constexpr auto packed_slurm_troubles = pack_help<slurm_troubles>();
 
 class SlurmJobs final : public PlaceEngine {
  public:
@@ -57,7 +60,7 @@ class SlurmJobs final : public PlaceEngine {
 SharedError slurm_error(std::string_view what, std::string_view words) {
   std::string said(without_line_ends(words));
   std::replace(said.begin(), said.end(), '\n', ' ');
-  const std::string_view help = help_in(said, slurm_troubles);
+  const std::string_view help = help_in(said, packed_slurm_troubles.table());
   return make_error(ErrorCode::io, "%: %%%",
                     {what, printable(said), help.empty() ? "" : "; ", help});
 }
@@ -99,7 +102,7 @@ Expected<void> SlurmJobs::ask_for_job() {
       &failure);
   if (!started)
     return make_error(ErrorCode::not_found, "cannot start salloc: %; %",
-                      {failure.message, help_in("no such file"sv, slurm_troubles)});
+                      {failure.message, help_in("no such file"sv, packed_slurm_troubles.table())});
   holder_ = std::move(*started);
   return {};
 }

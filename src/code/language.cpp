@@ -4,16 +4,28 @@
 #include "code/code_internal.hpp"
 
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-constexpr std::string_view common_commands =
-    "apt apt-get awk bash brew cargo cat cd chmod cmake conda cp curl docker echo export find "
-    "git go grep head ls make mkdir mv node npm npx pip pip3 pnpm pwd pytest python python3 rm "
-    "sed set sh sort source sudo tail tar touch uv wget which yarn"sv;
+constexpr auto common_commands = NameSet{
+    "apt",    "apt-get", "awk",    "bash",   "brew",    "cargo",  "cat",  "cd",    "chmod", "cmake",
+    "conda",  "cp",      "curl",   "docker", "echo",    "export", "find", "git",   "go",    "grep",
+    "head",   "ls",      "make",   "mkdir",  "mv",      "node",   "npm",  "npx",   "pip",   "pip3",
+    "pnpm",   "pwd",     "pytest", "python", "python3", "rm",     "sed",  "set",   "sh",    "sort",
+    "source", "sudo",    "tail",   "tar",    "touch",   "uv",     "wget", "which", "yarn"};
+// Words that begin a compound command of a shell.
+constexpr auto shell_keywords = NameSet{"case", "for", "if", "until", "while"};
+// What stands behind the name of a variable in Python.
+constexpr auto python_operators =
+    NameSet{"!=", "*=", "+=", "-=", "/=", "=", "==", "and", "if", "in", "is", "not", "or"};
+// Words that begin a statement of Python, and one with a block.
+constexpr auto python_statements = NameSet{"assert", "await", "del", "raise"};
+constexpr auto python_blocks =
+    NameSet{"async", "class", "def", "for", "if", "match", "try", "try:", "while", "with"};
 
 bool is_dotted_name(std::string_view text) {
   return is_name_start(text.empty() ? '\0' : text.front()) && text.back() != '.' &&
@@ -42,16 +54,16 @@ bool is_shell_line(std::string_view line) {
   const auto has = [line](std::string_view part) {
     return line.find(part) != std::string_view::npos;
   };
-  if (has_entry("if for while until case"sv, word))
+  if (shell_keywords.has(word))
     return has("; then"sv) || has("; do"sv) || starts_with(line, "if ["sv) ||
            starts_with(line, "while ["sv) || word == "until"sv ||
            (word == "case"sv && ends_with(line, " in"sv));
   if (starts_with(word, "./"sv)) return true;
-  if (!has_entry(common_commands, word)) return false;
+  if (!common_commands.has(word)) return false;
   // What is a variable of Python that happens to have such a name.
   const std::string_view rest = without_blanks(line.substr(word.size()));
   const std::string_view next = rest.substr(0, rest.find_first_of(" \t"));
-  return !has_entry("= == != += -= *= /= in is if and or not"sv, next);
+  return !python_operators.has(next);
 }
 
 enum class Guess { yes, no, open };
@@ -91,8 +103,8 @@ Guess guess_python(std::string_view line) {
     return decided(all_are(
         rest, [](char c) { return is_name_char(c) || c == '.' || c == ',' || is_shell_blank(c); }));
   if (word == "from"sv) return decided(rest.find(" import ") != std::string_view::npos);
-  if (has_entry("assert await del raise"sv, word)) return Guess::yes;
-  if (has_entry("async class def for if match try: try while with"sv, word)) {
+  if (python_statements.has(word)) return Guess::yes;
+  if (python_blocks.has(word)) {
     if (last == '{' || last == '}') return Guess::no;
     return decided(line.find(':') != std::string_view::npos || last == '(' || last == ',');
   }
@@ -115,7 +127,7 @@ std::string language_of_interpreter(std::string_view line) {
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
-  if (has_entry("sh ash dash"sv, program)) return "sh";
+  if (is_any(program, "sh"sv, "ash"sv, "dash"sv)) return "sh";
   if (program == "bash") return "bash";
   if (program == "node"sv) return "javascript";
   return starts_with(program, "python"sv) ? "python" : "";

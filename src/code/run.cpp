@@ -282,20 +282,33 @@ class CodeRun {
   CodeResult result_ = CodeResult();
 };
 
-// In each row names, extension, program and whether that is a shell. Python is unbuffered: what was
-// printed before a timeout is not lost.
-std::vector<CodeLanguage> usual_languages() {
-  std::string_view rows =
-      "sh shell\tsh\tsh\tshell\nbash\tsh\tbash\tshell\npython py python3\tpy\tpython3 -u\n"
-      "javascript js node\tjs\tnode\nhtml htm\thtml\ncss\tcss"sv;
+struct UsualLanguage {
+  const char* names[3];
+  const char* extension;
+  const char* program[2];  // null: the code is only saved
+  bool shell = false;
+};
+constexpr UsualLanguage usual_languages[] = {
+    {{"sh", "shell"}, "sh", {"sh"}, true},
+    {{"bash"}, "sh", {"bash"}, true},
+    // Unbuffered: what was printed before a timeout is not lost.
+    {{"python", "py", "python3"}, "py", {"python3", "-u"}},
+    {{"javascript", "js", "node"}, "js", {"node"}},
+    {{"html", "htm"}, "html", {}},
+    {{"css"}, "css", {}},
+};
+
+std::vector<CodeLanguage> make_languages() {
+  const auto add = [](std::vector<std::string>& list, const char* text) {
+    if (text) list.push_back(text);
+  };
   std::vector<CodeLanguage> languages;
-  while (!rows.empty()) {
-    std::string_view row = take_part(rows, '\n');
+  for (const UsualLanguage& usual : usual_languages) {
     CodeLanguage& language = languages.emplace_back();
-    language.names = split_at_blanks(take_part(row, '\t'));
-    language.extension = take_part(row, '\t');
-    language.program = split_at_blanks(take_part(row, '\t'));
-    language.shell = !row.empty();
+    for (const char* const name : usual.names) add(language.names, name);
+    for (const char* const word : usual.program) add(language.program, word);
+    language.extension = usual.extension;
+    language.shell = usual.shell;
   }
   return languages;
 }
@@ -303,7 +316,7 @@ std::vector<CodeLanguage> usual_languages() {
 }  // namespace
 
 const std::vector<CodeLanguage>& default_languages() {
-  static const std::vector<CodeLanguage> languages = usual_languages();
+  static const std::vector<CodeLanguage> languages = make_languages();
   return languages;
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "base/platform_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
@@ -46,27 +47,82 @@ bool is_trivial(std::string_view value) {
   if (value.size() < Redactor::min_size) return true;
   if (value.size() <= 5 && value.find_first_not_of("0123456789.-+") == std::string_view::npos)
     return true;
-  return is_word_of(in_lower_case(value),
-                    "true false none null auto always never default enabled disabled info debug "
-                    "warning error test development staging production localhost 127.0.0.1 0.0.0.0 "
-                    "utf-8 c.utf-8");
+  static constexpr auto words =
+      NameSet{"0.0.0.0", "127.0.0.1",   "always",   "auto",    "c.utf-8", "debug",
+              "default", "development", "disabled", "enabled", "error",   "false",
+              "info",    "localhost",   "never",    "none",    "null",    "production",
+              "staging", "test",        "true",     "utf-8",   "warning"};
+  return words.has(in_lower_case(value));
 }
 
 // Variables of the host's system, session and programs. In a container they would be wrong.
-constexpr std::string_view variables_of_host =
-    "_ PATH HOME PWD OLDPWD SHELL USER USERNAME LOGNAME HOSTNAME TMPDIR TMP TEMP TEMPDIR "
-    "TERM TERMCAP TERMINFO* COLUMNS LINES LS_COLORS LESSOPEN LESSCLOSE SHLVL SHELLOPTS BASH* ENV "
-    "IFS CDPATH PS1 PS2 PS4 PROMPT_COMMAND MAIL LD_* DYLD_* GCONV_PATH LOCPATH XDG_* DBUS_* "
-    "DISPLAY WAYLAND_* XAUTHORITY SSH_* GPG_* SUDO_* DOCKER_* CONTAINER_* BUILDKIT_* "
-    "INVOCATION_ID JOURNAL_STREAM NOTIFY_SOCKET LISTEN_* SYSTEMD_* VIRTUAL_ENV* PYTHONHOME "
-    "PYTHONPATH CONDA_* _CE_* NVM_* CODEEXEC_*";
+constexpr auto variables_of_host = NameList{"_",
+                                            "PATH",
+                                            "HOME",
+                                            "PWD",
+                                            "OLDPWD",
+                                            "SHELL",
+                                            "USER",
+                                            "USERNAME",
+                                            "LOGNAME",
+                                            "HOSTNAME",
+                                            "TMPDIR",
+                                            "TMP",
+                                            "TEMP",
+                                            "TEMPDIR",
+                                            "TERM",
+                                            "TERMCAP",
+                                            "TERMINFO*",
+                                            "COLUMNS",
+                                            "LINES",
+                                            "LS_COLORS",
+                                            "LESSOPEN",
+                                            "LESSCLOSE",
+                                            "SHLVL",
+                                            "SHELLOPTS",
+                                            "BASH*",
+                                            "ENV",
+                                            "IFS",
+                                            "CDPATH",
+                                            "PS1",
+                                            "PS2",
+                                            "PS4",
+                                            "PROMPT_COMMAND",
+                                            "MAIL",
+                                            "LD_*",
+                                            "DYLD_*",
+                                            "GCONV_PATH",
+                                            "LOCPATH",
+                                            "XDG_*",
+                                            "DBUS_*",
+                                            "DISPLAY",
+                                            "WAYLAND_*",
+                                            "XAUTHORITY",
+                                            "SSH_*",
+                                            "GPG_*",
+                                            "SUDO_*",
+                                            "DOCKER_*",
+                                            "CONTAINER_*",
+                                            "BUILDKIT_*",
+                                            "INVOCATION_ID",
+                                            "JOURNAL_STREAM",
+                                            "NOTIFY_SOCKET",
+                                            "LISTEN_*",
+                                            "SYSTEMD_*",
+                                            "VIRTUAL_ENV*",
+                                            "PYTHONHOME",
+                                            "PYTHONPATH",
+                                            "CONDA_*",
+                                            "_CE_*",
+                                            "NVM_*",
+                                            "CODEEXEC_*"};
 
 // True if a variable of the host is no secret: by its name, or as its value is a path of the host.
 bool is_harmless(std::string_view variable, const std::string& value) {
-  return is_word_of(variable,
-                    "LANG LANGUAGE LC_* TZ COLORTERM NO_COLOR FORCE_COLOR EDITOR VISUAL PAGER "
-                    "MANPAGER") ||
-         (value[0] == '/' && ::access(value.c_str(), F_OK) == 0);
+  static constexpr auto known =
+      NameList{"LANG",        "LANGUAGE", "LC_*",   "TZ",    "COLORTERM", "NO_COLOR",
+               "FORCE_COLOR", "EDITOR",   "VISUAL", "PAGER", "MANPAGER"};
+  return known.match(variable) || (value[0] == '/' && ::access(value.c_str(), F_OK) == 0);
 }
 
 // Reads the credentials in the order of the table above. Values are collected by name, so that
@@ -155,8 +211,7 @@ class CredentialReader {
     for (char** entry = environ; entry && *entry; ++entry) {
       const std::string_view text = *entry;
       const std::string_view variable = text.substr(0, text.find('='));
-      if (variable.size() == text.size() || !is_name(variable) ||
-          is_word_of(variable, variables_of_host))
+      if (variable.size() == text.size() || !is_name(variable) || variables_of_host.match(variable))
         continue;
       add_of_host(std::string(variable), std::string(text.substr(variable.size() + 1)));
     }

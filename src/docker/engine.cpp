@@ -8,6 +8,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "base/platform_internal.hpp"
 #include "json/json.hpp"
 #include "process/process.hpp"
@@ -17,11 +18,27 @@ namespace codeexec {
 inline namespace v0_1 {
 
 const char* name(ImagePolicy policy) noexcept {
-  return name_in("never\0missing\0always\0", static_cast<int>(policy));
+  switch (policy) {
+    case ImagePolicy::never:
+      return "never";
+    case ImagePolicy::missing:
+      return "missing";
+    case ImagePolicy::always:
+      return "always";
+  }
+  return "";
 }
 
 const char* name(ContainerNetwork network) noexcept {
-  return name_in("none\0bridge\0host\0", static_cast<int>(network));
+  switch (network) {
+    case ContainerNetwork::none:
+      return "none";
+    case ContainerNetwork::bridge:
+      return "bridge";
+    case ContainerNetwork::host:
+      return "host";
+  }
+  return "";
 }
 
 inline namespace inner {
@@ -52,52 +69,54 @@ ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::s
 
 namespace {
 
-// Words of engines and the advice for each, by the kind of error. The first that is found counts;
-// see help_in() for the form of the tables.
-struct EngineTroubles {
+// Words of engines, the kind of error that they stand for, and the advice. The first row counts.
+struct EngineTrouble {
   ErrorCode code;
-  std::string_view table;
+  const char* said;  // as of HelpRow
+  const char* help;
 };
-constexpr EngineTroubles engine_troubles[] = {
-    {ErrorCode::permission_denied,
-     "permission denied while trying to connect\tlet this user have the engine's socket (group "
-     "docker), or use a rootless engine\n"
-     "mounts denied\tshare that folder with the engine's machine\n"},
+constexpr EngineTrouble engine_troubles[] = {
+    {ErrorCode::permission_denied, "permission denied while trying to connect",
+     "let this user have the engine's socket (group docker), or use a rootless engine"},
+    {ErrorCode::permission_denied, "mounts denied", "share that folder with the engine's machine"},
+    {ErrorCode::invalid_argument, "context not found", "see `docker context ls`"},
+    {ErrorCode::invalid_argument, "resolve docker endpoint", "set another context or host"},
+    {ErrorCode::invalid_argument, "already in use", "set another agent_id or instance_id"},
+    {ErrorCode::invalid_argument, "memory limit", "set memory to 6 MiB or more"},
+    {ErrorCode::invalid_argument, "unknown runtime|runtime name",
+     "`docker info` lists the runtimes it has"},
+    {ErrorCode::invalid_argument, "range of cpus", "set cpus to no more than that"},
+    {ErrorCode::invalid_argument, "unable to find user", "set user to UID:GID"},
+    {ErrorCode::invalid_argument, "\"sh\": executable file not found",
+     "the image needs a shell, sh"},
     {ErrorCode::invalid_argument,
-     "context not found\tsee `docker context ls`\n"
-     "resolve docker endpoint\tset another context or host\n"
-     "already in use\tset another agent_id or instance_id\n"
-     "memory limit\tset memory to 6 MiB or more\n"
-     "unknown runtime|runtime name\t`docker info` lists the runtimes it has\n"
-     "range of cpus\tset cpus to no more than that\n"
-     "unable to find user\tset user to UID:GID\n"
-     "\"sh\": executable file not found\tthe image needs a shell, sh\n"
-     "codeexec-mcp failed|glibc|executable file not found|failed to exec pid1\tthe image cannot "
-     "run the agent: name a static one (place_agent), which `cmake --build build --target "
-     "codeexec-place-static` makes\n"},
-    {ErrorCode::io,
-     "annot connect to |failed to connect to the docker\tstart the engine, or name another by "
-     "DOCKER_HOST\n"
-     "no such host\tcheck the network, or build the image (sh docker/build.sh)\n"
-     "i/o timeout\tcheck the network and the engine's proxy\n"
-     "is paused\tunpause it; the next command does that, too\n"
-     "is not running\tsomebody has stopped it; the next command starts it\n"},
-    {ErrorCode::not_found,
-     "such image|image not known\tbuild it (sh docker/build.sh), or let it be pulled "
-     "(image_policy)\n"
-     "pull access denied\tcheck its name, log in to its registry, or build it (sh "
-     "docker/build.sh)\n"
-     "manifest unknown\tcheck the tag of the image\n"
-     "such container\tsomebody has removed it; the next command makes it\n"
-     "bind source path does not exist\tmounts are paths of the engine's machine\n"
-     "container-init binary\tinstall catatonit, which podman needs\n"},
-    {ErrorCode::limit,
-     "toomanyrequests\tlog in to the registry, or wait\n"
-     "no space left\tmake room on the engine's disk (`docker system prune`)\n"},
-    {ErrorCode::unsupported,
-     "select device driver\tthe engine's machine needs the GPU's toolkit\n"
-     "unknown flag\tthis needs docker 20.10 or podman 4\n"},
+     "codeexec-mcp failed|glibc|executable file not found|failed to exec pid1",
+     "the image cannot run the agent: name a static one (place_agent), which `cmake --build build "
+     "--target codeexec-place-static` makes"},
+    {ErrorCode::io, "annot connect to |failed to connect to the docker",
+     "start the engine, or name another by DOCKER_HOST"},
+    {ErrorCode::io, "no such host", "check the network, or build the image (sh docker/build.sh)"},
+    {ErrorCode::io, "i/o timeout", "check the network and the engine's proxy"},
+    {ErrorCode::io, "is paused", "unpause it; the next command does that, too"},
+    {ErrorCode::io, "is not running", "somebody has stopped it; the next command starts it"},
+    {ErrorCode::not_found, "such image|image not known",
+     "build it (sh docker/build.sh), or let it be pulled (image_policy)"},
+    {ErrorCode::not_found, "pull access denied",
+     "check its name, log in to its registry, or build it (sh docker/build.sh)"},
+    {ErrorCode::not_found, "manifest unknown", "check the tag of the image"},
+    {ErrorCode::not_found, "such container", "somebody has removed it; the next command makes it"},
+    {ErrorCode::not_found, "bind source path does not exist",
+     "mounts are paths of the engine's machine"},
+    {ErrorCode::not_found, "container-init binary", "install catatonit, which podman needs"},
+    {ErrorCode::limit, "toomanyrequests", "log in to the registry, or wait"},
+    {ErrorCode::limit, "no space left", "make room on the engine's disk (`docker system prune`)"},
+    {ErrorCode::unsupported, "select device driver",
+     "the engine's machine needs the GPU's toolkit"},
+    {ErrorCode::unsupported, "unknown flag", "this needs docker 20.10 or podman 4"},
 };
+constexpr auto packed_troubles = pack_help<engine_troubles>();
+constexpr auto trouble_codes =
+    pack_entries<engine_troubles>([](const EngineTrouble& row) { return row.code; });
 
 }  // namespace
 
@@ -142,11 +161,11 @@ SharedError engine_error(const EngineOptions& engine, const ProcessResult& resul
     if (result.system_error == EACCES) code = ErrorCode::permission_denied;
     help = "install docker or podman, or set the engine's program"sv;
   } else {
-    for (const auto& [kind, table] : engine_troubles) {
-      help = help_in(reason, table);
-      if (help.empty()) continue;
-      code = kind;
-      break;
+    const NameTable troubles = packed_troubles.table();
+    const std::size_t row = find_help(reason, troubles);
+    if (row < troubles.rows) {
+      code = trouble_codes[row];
+      help = troubles.at(row, 1).first();
     }
     if (reason.empty())
       reason = result.message.empty() ? concat("status %", {result.exit_code}) : result.message;

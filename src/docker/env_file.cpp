@@ -144,9 +144,9 @@ class EnvFileReader {
       const char next = at_ + 1 < text_.size() ? text_[at_ + 1] : '\0';
       if (c == '\r' && next == '\n') continue;
       if (c == '\\' && quote == '"') {
-        constexpr std::string_view escapes = "nrt\"\\$";
-        if (const std::size_t which = escapes.find(next); which != std::string_view::npos) {
-          c = "\n\r\t\"\\$"[which];
+        const bool is_itself = next == '"' || next == '\\' || next == '$';
+        if (is_itself || next == 'n' || next == 'r' || next == 't') {
+          c = is_itself ? next : escaped_character(next);
           ++at_;
         }
       }

@@ -13,6 +13,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "base/platform_internal.hpp"
 #include "paths/paths.hpp"
 
@@ -153,9 +154,12 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options) {
 }  // namespace inner
 
 std::vector<std::string> usual_variables() {
-  return split_at_blanks(
-      "PATH HOME USER LOGNAME SHELL LANG LC_* LANGUAGE TZ TMPDIR TERM COLORTERM NO_COLOR "
-      "FORCE_COLOR"sv);
+  static constexpr auto names =
+      NameList{"PATH",     "HOME", "USER",   "LOGNAME", "SHELL",     "LANG",     "LC_*",
+               "LANGUAGE", "TZ",   "TMPDIR", "TERM",    "COLORTERM", "NO_COLOR", "FORCE_COLOR"};
+  std::vector<std::string> list;
+  for (const std::string_view name : names) list.emplace_back(name);
+  return list;
 }
 
 Expected<void> Environment::set_up(const EnvironmentOptions& options) {

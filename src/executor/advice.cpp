@@ -5,6 +5,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "process/process.hpp"
 #include "sandbox/sandbox.hpp"
 
@@ -29,38 +30,77 @@ enum class Cause : char {
   processes
 };
 
-// What programs print then, in lower case, a line each. What stands before `|` stands at most a few
-// lines before the rest.
-struct Symptoms {
+// What programs print then, in lower case. The first row that is found counts. Some texts come from
+// the variables of such a command, see offline_variables().
+struct Symptom {
   Cause cause;
-  const char* lines;
+  const char* printed;
+  const char* before = "";  // stands at most a few lines before it
 };
-
-// The first that is found counts. Some come from the variables of such a command, see
-// offline_variables().
-constexpr Symptoms symptoms[] = {
+constexpr Symptom symptoms[] = {
     {Cause::repository, "not a git repository"},
-    {Cause::dialect,
-     "[[: not found\n: source: not found\n: shopt: not found\n: declare: not found\n"
-     ": typeset: not found\n: mapfile: not found\n: readarray: not found\n: pushd: not found\n"
-     ": let: not found\n++: not found\nillegal option -o pipefail\nbad for loop variable\n"
-     "syntax error: \"(\" unexpected\nredirection unexpected\nbad substitution"},
-    {Cause::semaphores, "semlock|permission denied\n/dev/shm|permission denied"},
-    {Cause::pseudo_terminals, "out of pty devices\npseudo-terminal|permission denied"},
+    {Cause::dialect, "[[: not found"},
+    {Cause::dialect, ": source: not found"},
+    {Cause::dialect, ": shopt: not found"},
+    {Cause::dialect, ": declare: not found"},
+    {Cause::dialect, ": typeset: not found"},
+    {Cause::dialect, ": mapfile: not found"},
+    {Cause::dialect, ": readarray: not found"},
+    {Cause::dialect, ": pushd: not found"},
+    {Cause::dialect, ": let: not found"},
+    {Cause::dialect, "++: not found"},
+    {Cause::dialect, "illegal option -o pipefail"},
+    {Cause::dialect, "bad for loop variable"},
+    {Cause::dialect, "syntax error: \"(\" unexpected"},
+    {Cause::dialect, "redirection unexpected"},
+    {Cause::dialect, "bad substitution"},
+    {Cause::semaphores, "permission denied", "semlock"},
+    {Cause::semaphores, "permission denied", "/dev/shm"},
+    {Cause::pseudo_terminals, "out of pty devices"},
+    {Cause::pseudo_terminals, "permission denied", "pseudo-terminal"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
-    {Cause::signals, "kill|operation not permitted\nkill|no such process"},
-    {Cause::network,
-     "could not resolve host\nname resolution\neai_again\nnetwork is unreachable\nenetunreach\n"
-     "failed to connect to\nfailed to establish a new connection\nconnect eacces\n"
-     "eacces|syscall: 'connect'\nurlopen error [errno 13]\nsocket|permission denied\n"
-     "connecting to|permission denied\nenotcached\noffline mode\n--offline was specified\n"
-     "could not be found in registry index\nnetwork was disabled\ngoproxy=off\n"
-     "no matching distribution found"},
-    {Cause::refused_connection, "connection refused\neconnrefused"},
-    {Cause::files, "permission denied\nread-only file system"},
-    {Cause::processes, "cannot fork\ncan't start new thread\nresource temporarily unavailable"},
+    {Cause::signals, "operation not permitted", "kill"},
+    {Cause::signals, "no such process", "kill"},
+    {Cause::network, "could not resolve host"},
+    {Cause::network, "name resolution"},
+    {Cause::network, "eai_again"},
+    {Cause::network, "network is unreachable"},
+    {Cause::network, "enetunreach"},
+    {Cause::network, "failed to connect to"},
+    {Cause::network, "failed to establish a new connection"},
+    {Cause::network, "connect eacces"},
+    {Cause::network, "syscall: 'connect'", "eacces"},
+    {Cause::network, "urlopen error [errno 13]"},
+    {Cause::network, "permission denied", "socket"},
+    {Cause::network, "permission denied", "connecting to"},
+    {Cause::network, "enotcached"},
+    {Cause::network, "offline mode"},
+    {Cause::network, "--offline was specified"},
+    {Cause::network, "could not be found in registry index"},
+    {Cause::network, "network was disabled"},
+    {Cause::network, "goproxy=off"},
+    {Cause::network, "no matching distribution found"},
+    {Cause::refused_connection, "connection refused"},
+    {Cause::refused_connection, "econnrefused"},
+    {Cause::files, "permission denied"},
+    {Cause::files, "read-only file system"},
+    {Cause::processes, "cannot fork"},
+    {Cause::processes, "can't start new thread"},
+    {Cause::processes, "resource temporarily unavailable"},
 };
+
+struct SymptomSource {
+  static constexpr std::size_t count = std::size(symptoms);
+  static constexpr std::size_t columns = 2;
+  static constexpr std::string_view text(std::size_t row, std::size_t column) {
+    return column == 0 ? symptoms[row].printed : symptoms[row].before;
+  }
+  static constexpr char separator(std::size_t) { return '\0'; }
+};
+constexpr auto packed_symptoms = pack_names<SymptomSource>();
+constexpr auto symptom_causes =
+    pack_entries<symptoms>([](const Symptom& symptom) { return symptom.cause; });
 
 // Programs that print nothing when an option asks for it, and what they exit with then.
 struct QuietFailure {
@@ -69,14 +109,13 @@ struct QuietFailure {
 };
 constexpr QuietFailure quiet_failures[] = {{"wget", 4}, {"curl", 6}, {"curl", 7}};
 
-bool shows(std::string_view text, std::string_view symptom) {
+// Whether a text has `printed`, and `before` at most a few lines before it.
+bool shows(std::string_view text, std::string_view printed, std::string_view before) {
   constexpr std::size_t few_lines = 400;
-  const std::size_t bar = symptom.find('|');
-  const bool alone = bar == std::string_view::npos;
-  const std::size_t at = text.rfind(alone ? symptom : symptom.substr(bar + 1));
+  const std::size_t at = text.rfind(printed);
   if (at == std::string_view::npos) return false;
   const std::size_t begin = at - std::min(at, few_lines);
-  return alone || text.substr(begin, at - begin).find(symptom.substr(0, bar)) != text.npos;
+  return text.substr(begin, at - begin).find(before) != text.npos;
 }
 
 // Whether a command that is held so can fail for that.
@@ -119,10 +158,15 @@ Cause cause_in(std::string_view output, const Result& told, Network network, con
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
   for (char& c : text)
     if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  for (const auto& [cause, lines] : symptoms) {
-    std::string_view rest = possible(cause, told, network, git) ? lines : ""sv;
-    while (!rest.empty())
-      if (shows(text, take_part(rest, '\n'))) return cause;
+  const NameTable table = packed_symptoms.table();
+  Cause cause = Cause::none;
+  bool can_be = false;
+  for (std::size_t row = 0; row < table.rows; ++row) {
+    if (cause != symptom_causes[row]) {
+      cause = symptom_causes[row];
+      can_be = possible(cause, told, network, git);
+    }
+    if (can_be && shows(text, table.name(row), table.at(row, 1).first())) return cause;
   }
   return Cause::none;
 }
@@ -215,7 +259,7 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable) {
   const Cause cause = cause_of_failure(ended, told, network, git);
-  const bool is_plain = has_entry("sh dash ash"sv, base_name(shell));
+  const bool is_plain = is_any(base_name(shell), "sh"sv, "dash"sv, "ash"sv);
   if (cause == Cause::none || (cause == Cause::dialect && !is_plain)) return {};
   return advice_for(cause, network, git, writable());
 }

@@ -14,21 +14,53 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+// Null: it has none.
+const char* text_of_signal(int number) {
+  switch (number) {
+    case SIGHUP:
+      return "SIGHUP";
+    case SIGINT:
+      return "SIGINT";
+    case SIGQUIT:
+      return "SIGQUIT";
+    case SIGILL:
+      return "SIGILL (illegal instruction)";
+    case SIGTRAP:
+      return "SIGTRAP";
+    case SIGABRT:
+      return "SIGABRT (aborted)";
+    case SIGBUS:
+      return "SIGBUS (bus error)";
+    case SIGFPE:
+      return "SIGFPE (arithmetic error)";
+    case SIGKILL:
+      return "SIGKILL";
+    case SIGSEGV:
+      return "SIGSEGV (segmentation fault)";
+    case SIGPIPE:
+      return "SIGPIPE (nobody reads its output)";
+    case SIGALRM:
+      return "SIGALRM";
+    case SIGTERM:
+      return "SIGTERM";
+    case SIGXCPU:
+      return "SIGXCPU (limit of CPU time)";
+    case SIGXFSZ:
+      return "SIGXFSZ (limit of file size)";
+    case SIGSYS:
+      return "SIGSYS (refused system call)";
+  }
+  return nullptr;
+}
+
+}  // namespace
+
 inline namespace inner {
 
 std::string signal_text(int number) {
-  constexpr signed char numbers[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGILL,  SIGTRAP, SIGABRT,
-                                     SIGBUS,  SIGFPE,  SIGKILL, SIGSEGV, SIGPIPE, SIGALRM,
-                                     SIGTERM, SIGXCPU, SIGXFSZ, SIGSYS};
-  std::string_view names =
-      "SIGHUP\nSIGINT\nSIGQUIT\nSIGILL (illegal instruction)\nSIGTRAP\nSIGABRT (aborted)\n"
-      "SIGBUS (bus error)\nSIGFPE (arithmetic error)\nSIGKILL\nSIGSEGV (segmentation fault)\n"
-      "SIGPIPE (nobody reads its output)\nSIGALRM\nSIGTERM\nSIGXCPU (limit of CPU time)\n"
-      "SIGXFSZ (limit of file size)\nSIGSYS (refused system call)"sv;
-  for (const int known : numbers) {
-    const std::string_view text = take_part(names, '\n');
-    if (known == number) return std::string(text);
-  }
+  if (const char* const text = text_of_signal(number)) return text;
   return concat("signal %", {number});
 }
 

@@ -18,7 +18,15 @@ namespace codeexec {
 inline namespace v0_1 {
 
 const char* name(PrivateHome home) noexcept {
-  return name_in("off\0command\0executor\0", static_cast<int>(home));
+  switch (home) {
+    case PrivateHome::off:
+      return "off";
+    case PrivateHome::command:
+      return "command";
+    case PrivateHome::executor:
+      return "executor";
+  }
+  return "";
 }
 
 // The variables of a command in a work_dir; `home` is its private one, or null.

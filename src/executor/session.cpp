@@ -6,6 +6,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "environment/environment.hpp"
 #include "paths/paths.hpp"
 #include "process/start_internal.hpp"
@@ -19,10 +20,13 @@ namespace {
 // variables into a pipe. They are read as text of a hostile command, and no shell ever runs them.
 
 bool is_carried(std::string_view variable) {
-  return !is_word_of(
-      variable,
-      "CODEEXEC_* BASH* PWD OLDPWD SHLVL _ ENV IFS PS4 CDPATH FPATH ZDOTDIR GLOBIGNORE "
-      "SHELLOPTS POSIXLY_CORRECT LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES");
+  static constexpr auto left = NameList{"CODEEXEC_*", "BASH*",     "PWD",
+                                        "OLDPWD",     "SHLVL",     "_",
+                                        "ENV",        "IFS",       "PS4",
+                                        "CDPATH",     "FPATH",     "ZDOTDIR",
+                                        "GLOBIGNORE", "SHELLOPTS", "POSIXLY_CORRECT",
+                                        "LD_PRELOAD", "LD_AUDIT",  "DYLD_INSERT_LIBRARIES"};
+  return !left.match(variable);
 }
 
 // Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
@@ -44,7 +48,7 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || !is_word_of(word, "export declare typeset"sv)) return false;
+    if (!read_word(word) || !is_any(word, "export"sv, "declare"sv, "typeset"sv)) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {
@@ -122,8 +126,6 @@ class ExportList {
   // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
   // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
   int read_escape(int levels = 2) {
-    constexpr std::string_view letters = "abeEfnrtv\\'\"?";
-    constexpr std::string_view meanings = "\a\b\033\033\f\n\r\t\v\\'\"?";
     if (at_ == text_.size()) return -1;
     const char c = text_[at_];
     if (c >= '0' && c <= '7') return read_number(8, 3);
@@ -134,8 +136,10 @@ class ExportList {
       if (byte == '\\' && (levels == 0 || (byte = read_escape(levels - 1)) < 0)) return -1;
       return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
     }
-    const std::size_t found = letters.find(c);
-    return found == std::string_view::npos ? -1 : meanings[found];
+    if (c == 'e' || c == 'E') return '\033';
+    if (c == '\'' || c == '"' || c == '?') return c;
+    const char known = escaped_character(c);
+    return known ? known : -1;
   }
 
   int read_number(unsigned base, std::size_t most) {
@@ -155,7 +159,9 @@ inline namespace inner {
 std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
                            std::size_t parts) {
   const std::string_view program = base_name(shell);
-  if (!is_word_of(program, "sh dash bash ash ksh ksh93 mksh lksh oksh zsh yash"sv)) return {};
+  static constexpr auto carrying =
+      NameSet{"ash", "bash", "dash", "ksh", "ksh93", "lksh", "mksh", "oksh", "sh", "yash", "zsh"};
+  if (!carrying.has(program)) return {};
   // Functions and aliases of these names that the script has defined must not run here.
   const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
   const std::string echo = concat("%echo %", {own, mark});

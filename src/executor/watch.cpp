@@ -4,6 +4,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -11,13 +12,44 @@ inline namespace v0_1 {
 namespace {
 
 // Below a watched directory. With a slash at its end: what lies in it, and not below that.
-constexpr std::string_view watched_paths =
-    ".envrc .gitconfig .npmrc .yarnrc .yarnrc.yml .profile .bashrc .bash_profile .bash_login "
-    ".bash_logout .bash_aliases .zshenv .zprofile .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc "
-    ".login .gdbinit .mcp.json .mise.toml .pre-commit-config.yaml .devcontainer.json "
-    ".devcontainer/ .husky/ .vscode/ .idea/ .ssh/ .github/workflows/ .claude/settings.json "
-    ".claude/settings.local.json .cursor/mcp.json .cargo/config .cargo/config.toml "
-    ".config/git/config .config/fish/config.fish";
+constexpr auto watched_paths = NameList{".envrc",
+                                        ".gitconfig",
+                                        ".npmrc",
+                                        ".yarnrc",
+                                        ".yarnrc.yml",
+                                        ".profile",
+                                        ".bashrc",
+                                        ".bash_profile",
+                                        ".bash_login",
+                                        ".bash_logout",
+                                        ".bash_aliases",
+                                        ".zshenv",
+                                        ".zprofile",
+                                        ".zshrc",
+                                        ".zlogin",
+                                        ".zlogout",
+                                        ".kshrc",
+                                        ".cshrc",
+                                        ".tcshrc",
+                                        ".login",
+                                        ".gdbinit",
+                                        ".mcp.json",
+                                        ".mise.toml",
+                                        ".pre-commit-config.yaml",
+                                        ".devcontainer.json",
+                                        ".devcontainer/",
+                                        ".husky/",
+                                        ".vscode/",
+                                        ".idea/",
+                                        ".ssh/",
+                                        ".github/workflows/",
+                                        ".claude/settings.json",
+                                        ".claude/settings.local.json",
+                                        ".cursor/mcp.json",
+                                        ".cargo/config",
+                                        ".cargo/config.toml",
+                                        ".config/git/config",
+                                        ".config/fish/config.fish"};
 
 // The value of core.hooksPath in the text of a git configuration, or "". Any of several values is
 // enough, because the file itself is watched. Only what lies in the work tree is of interest here.
@@ -153,9 +185,7 @@ std::string WatchedFiles::text_of(const Place& place, const std::string& file) {
 }
 
 void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
-  std::string_view rest = watched_paths;
-  while (!rest.empty()) {
-    const std::string_view path = take_part(rest, ' ');
+  for (const std::string_view path : watched_paths) {
     if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
     if (ends_with(path, "/"sv))
       look_at_entries(place, std::string(path.substr(0, path.size() - 1)));

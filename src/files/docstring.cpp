@@ -20,10 +20,9 @@ void append_python_character(std::uint32_t code, std::string& out) {
 // behind the escape. False when it is not whole.
 bool append_python_escape(std::string_view text, std::size_t& at, std::string& out) {
   const char c = text[at];
-  constexpr std::string_view letters = "abfnrtv\\'\"";
-  constexpr std::string_view meanings = "\a\b\f\n\r\t\v\\'\"";
-  if (const std::size_t known = letters.find(c); known != std::string_view::npos) {
-    out += meanings[known];
+  const bool is_quote = c == '\'' || c == '"';
+  if (const char known = is_quote ? c : escaped_character(c)) {
+    out += known;
     ++at;
     return true;
   }

@@ -99,7 +99,17 @@ SharedError not_regular_error(const std::string& path, mode_t mode) {
 }  // namespace inner
 
 const char* name(FileEntry::Type type) noexcept {
-  return name_in("file\0directory\0link\0other\0", static_cast<int>(type));
+  switch (type) {
+    case FileEntry::Type::file:
+      return "file";
+    case FileEntry::Type::directory:
+      return "directory";
+    case FileEntry::Type::link:
+      return "link";
+    case FileEntry::Type::other:
+      return "other";
+  }
+  return "";
 }
 
 Files::Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere)

@@ -15,11 +15,31 @@ namespace codeexec {
 inline namespace v0_1 {
 
 const char* name(JobState state) noexcept {
-  return name_in("running\0stopped\0failed\0killed\0", static_cast<int>(state));
+  switch (state) {
+    case JobState::running:
+      return "running";
+    case JobState::stopped:
+      return "stopped";
+    case JobState::failed:
+      return "failed";
+    case JobState::killed:
+      return "killed";
+  }
+  return "";
 }
 
 const char* name(Jobs::WaitEnd end) noexcept {
-  return name_in("matched\0ended\0timed_out\0cancelled\0", static_cast<int>(end));
+  switch (end) {
+    case Jobs::WaitEnd::matched:
+      return "matched";
+    case Jobs::WaitEnd::ended:
+      return "ended";
+    case Jobs::WaitEnd::timed_out:
+      return "timed_out";
+    case Jobs::WaitEnd::cancelled:
+      return "cancelled";
+  }
+  return "";
 }
 
 namespace {

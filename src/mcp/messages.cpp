@@ -5,6 +5,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "json/json.hpp"
 
 namespace codeexec {
@@ -113,7 +114,9 @@ std::string result_text(const ToolResult& result, bool modern, std::string_view 
 }
 
 bool is_log_level(const Json& value) {
-  return has_entry("debug info notice warning error critical alert emergency"sv, value.as_string());
+  static constexpr auto levels =
+      NameSet{"alert", "critical", "debug", "emergency", "error", "info", "notice", "warning"};
+  return levels.has(value.as_string());
 }
 
 std::optional<RpcError> envelope_error(const Json& meta) {

@@ -12,16 +12,28 @@ inline namespace v0_1 {
 namespace mcp {
 namespace {
 
-// The types in the order of Json::Kind: the name in a schema, and the words in a message.
 struct ParameterTypeWords {
-  const char* name;
-  const char* phrase;
+  ParameterType type;
+  const char* name;    // in a schema
+  const char* phrase;  // in a message
 };
 constexpr ParameterTypeWords parameter_type_words[] = {
-    {"null", "null"},        {"boolean", "a boolean"}, {"integer", "an integer"},
-    {"number", "a number"},  {"string", "a string"},   {"array", "an array"},
-    {"object", "an object"},
+    {ParameterType::null, "null", "null"},
+    {ParameterType::boolean, "boolean", "a boolean"},
+    {ParameterType::integer, "integer", "an integer"},
+    {ParameterType::number, "number", "a number"},
+    {ParameterType::string, "string", "a string"},
+    {ParameterType::array, "array", "an array"},
+    {ParameterType::object, "object", "an object"},
 };
+
+constexpr bool types_in_order() {
+  std::size_t place = 0;
+  for (const ParameterTypeWords& row : parameter_type_words)
+    if (static_cast<std::size_t>(row.type) != place++) return false;
+  return place == static_cast<std::size_t>(ParameterType::object) + 1;
+}
+static_assert(types_in_order(), "a row for each type, in the order of Json::Kind");
 
 const ParameterTypeWords& words_of_type(ParameterType type) {
   return parameter_type_words[static_cast<std::size_t>(type)];

@@ -15,25 +15,20 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-// A name with a `*` in front is any that ends so.
-std::string_view generated_names(GeneratedScope scope) {
-  switch (scope) {
-    case GeneratedScope::tree:
-      return "__pycache__ .pytest_cache .mypy_cache .ruff_cache .tox .nox "
-             ".next .nuxt node_modules"sv;
-    case GeneratedScope::directory:
-      return "build dist *.egg-info"sv;
-    case GeneratedScope::file:
-      break;
-  }
-  return ".coverage .DS_Store Thumbs.db *.pyc *.pyo *.log *.swp *.swo *~"sv;
-}
+// What programs generate; see Names::match() for the patterns.
+constexpr auto generated_trees =
+    NameList{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox",
+             ".nox",        ".next",         ".nuxt",       "node_modules"};
+constexpr auto generated_directories = NameList{"build", "dist", "*.egg-info"};
+constexpr auto generated_files = NameList{".coverage", ".DS_Store", "Thumbs.db", "*.pyc", "*.pyo",
+                                          "*.log",     "*.swp",     "*.swo",     "*~"};
 
 // `ending` says what the path itself is: GeneratedScope::directory or file.
 bool is_generated(std::string_view path, std::string_view root, GeneratedScope ending) {
@@ -86,11 +81,15 @@ Expected<void> list_directory(const std::string& path, WalkBudget& budget,
 inline namespace inner {
 
 bool is_generated_name(std::string_view name, GeneratedScope scope) {
-  for (std::string_view names = generated_names(scope); !names.empty();) {
-    const std::string_view known = take_part(names, ' ');
-    if (known[0] == '*' ? ends_with(name, known.substr(1)) : name == known) return true;
+  switch (scope) {
+    case GeneratedScope::tree:
+      return generated_trees.match(name);
+    case GeneratedScope::directory:
+      return generated_directories.match(name);
+    case GeneratedScope::file:
+      break;
   }
-  return false;
+  return generated_files.match(name);
 }
 
 Expected<std::string> canonical_entry(std::string_view path, std::string_view base) {

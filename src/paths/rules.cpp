@@ -117,7 +117,15 @@ bool is_canonical_form(std::string_view path) {
 }  // namespace inner
 
 const char* name(Permission permission) noexcept {
-  return name_in("none\0read\0write\0", static_cast<int>(permission));
+  switch (permission) {
+    case Permission::none:
+      return "none";
+    case Permission::read:
+      return "read";
+    case Permission::write:
+      return "write";
+  }
+  return "";
 }
 
 Expected<std::string> canonical_path(std::string_view path, std::string_view base) {

@@ -72,6 +72,30 @@ int serve_copy(const Json& ground, int in, int out) {
 
 }  // namespace inner
 
+namespace {
+
+const char* words_of_copy(CopyReport::Kind kind) {
+  switch (kind) {
+    case CopyReport::conflict:
+      return "changed both here and there, so each side keeps its own (remove one of them to have "
+             "the other): ";
+    case CopyReport::special:
+      return "not copied, as it is neither a file nor a folder nor a link: ";
+    case CopyReport::unreadable:
+      return "not copied, as it cannot be read: ";
+    case CopyReport::deep:
+      return "not copied, as it lies too deep: ";
+    case CopyReport::not_writable:
+      return "not changed here, where it may only be read: ";
+    case CopyReport::failed:
+    case CopyReport::kinds:
+      break;
+  }
+  return "not copied: ";
+}
+
+}  // namespace
+
 void CopyNames::add(std::string_view path) {
   constexpr std::size_t shown = 5;
   if (++count <= shown)
@@ -94,17 +118,11 @@ bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view 
 }
 
 std::string CopyReport::text(std::string_view where, std::string& said) const {
-  constexpr std::string_view texts =
-      "changed both here and there, so each side keeps its own (remove one of them to have the "
-      "other): \n"
-      "not copied, as it is neither a file nor a folder nor a link: \n"
-      "not copied, as it cannot be read: \nnot copied, as it lies too deep: \n"
-      "not changed here, where it may only be read: \nnot copied: \n";
-  std::string_view left = texts;
   std::string all;
   for (int kind = 0; kind < kinds; ++kind) {
     const CopyNames& these = names[kind];
-    std::string note = concat("%: %%", {where, take_part(left, '\n'), these.text});
+    std::string note =
+        concat("%: %%", {where, words_of_copy(static_cast<CopyReport::Kind>(kind)), these.text});
     if (these.count > 5) append_all(note, " and % more", {these.count - 5});
     if (kind == failed) append_all(note, ": %", {errno_text(error)});
     const bool stays = kind >= special && kind <= deep;

@@ -5,6 +5,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
@@ -23,23 +24,28 @@ constexpr std::size_t longest_preface = std::size_t{64} << 10;
 constexpr std::size_t longest_account = 1024;
 constexpr std::size_t longest_agent = std::size_t{64} << 20;
 
-// What transports write when they fail, and what to do about it: see help_in().
-constexpr std::string_view place_troubles =
-    "place_agent: \tthe agent cannot be put there\n"
-    "host key verification failed\tits host key is not known, or another one than before: connect "
-    "once by hand and compare it\n"
-    "permission denied (\tit wants a key that is loaded, and no password can be asked for here\n"
-    "could not resolve\tno machine has this name\n"
-    "connection refused\tnothing listens there: is it up, and is the port right?\n"
-    "timed out\tit does not answer: is it up, and reachable from here?\n"
-    "no route to host\tit cannot be reached from here\n"
-    "exec format error\tthe agent there is for another processor\n"
-    "cannot execute\tthe agent there is not a program that runs there\n"
-    "unknown option\tthe agent there is of another version\n";
+// What transports write when they fail, and what to do about it.
+constexpr HelpRow place_troubles[] = {
+    {"place_agent: ", "the agent cannot be put there"},
+    {"host key verification failed",
+     "its host key is not known, or another one than before: connect once by hand and compare it"},
+    {"permission denied (", "it wants a key that is loaded, and no password can be asked for here"},
+    {"could not resolve", "no machine has this name"},
+    {"connection refused", "nothing listens there: is it up, and is the port right?"},
+    {"timed out", "it does not answer: is it up, and reachable from here?"},
+    {"no route to host", "it cannot be reached from here"},
+    {"exec format error", "the agent there is for another processor"},
+    {"cannot execute", "the agent there is not a program that runs there"},
+    {"unknown option", "the agent there is of another version"},
+};
+constexpr auto packed_place_troubles = pack_help<place_troubles>();
 // Not in a container, which has no such options.
-constexpr std::string_view no_agent_there =
-    "not found|no such file\tthere is no such program there: install codeexec-mcp, name it "
-    "(place_agent_path), or let it be copied (place_agent)\n";
+constexpr HelpRow no_agent_there[] = {
+    {"not found|no such file",
+     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
+     "be copied (place_agent)"},
+};
+constexpr auto packed_no_agent_there = pack_help<no_agent_there>();
 
 struct PlaceFact {
   const char* name;
@@ -158,8 +164,8 @@ void* PlaceLink::thread_main(void* self) {
 // The error of an agent that has not answered.
 SharedError PlaceLink::failure() const {
   std::string said = said_.text();
-  std::string_view help = help_in(said, place_troubles);
-  if (help.empty() && !is_container_) help = help_in(said, no_agent_there);
+  std::string_view help = help_in(said, packed_place_troubles.table());
+  if (help.empty() && !is_container_) help = help_in(said, packed_no_agent_there.table());
   while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
   return make_error(ErrorCode::io, "cannot reach %: %%%%%",
                     {name_, help, help.empty() ? "" : "; ", reason_,

@@ -68,7 +68,15 @@ Expected<void> check_copy(const PlaceOptions& options, const std::string& worksp
 }  // namespace
 
 const char* name(PlaceWorkspace workspace) noexcept {
-  return name_in("shared\0remote\0copy\0", static_cast<int>(workspace));
+  switch (workspace) {
+    case PlaceWorkspace::shared:
+      return "shared";
+    case PlaceWorkspace::remote:
+      return "remote";
+    case PlaceWorkspace::copy:
+      return "copy";
+  }
+  return "";
 }
 
 struct PlaceExecutor::Place final : FilesElsewhere {

@@ -134,8 +134,8 @@ std::string text_with(const shell::Command& command, std::string_view guess, boo
 // What the command may come to; an allowed pattern must match each of these texts. False: that
 // is not known.
 bool texts_to_allow(const shell::Command& command, std::vector<std::string>& texts) {
-  // With | between them; the first is nothing at all.
-  std::string_view guesses = "|a|-x|/|..| ; |\n|'|$|\xc3\xa9|a b/-c=\"d\n";
+  static constexpr auto guesses =
+      NameList{"", "a", "-x", "/", "..", " ; ", "\n", "'", "$", "\xc3\xa9", "a b/-c=\"d\n"};
   bool known = true, may_vanish = false;
   for (const shell::Assignment& assignment : command.assignments)
     if (!assignment.value.known() || assignment.value.assumed) return false;
@@ -152,7 +152,7 @@ bool texts_to_allow(const shell::Command& command, std::vector<std::string>& tex
     texts.push_back(text_with(command, {}, false));
     return true;
   }
-  while (!guesses.empty()) texts.push_back(text_with(command, take_part(guesses, '|'), false));
+  for (const std::string_view guess : guesses) texts.push_back(text_with(command, guess, false));
   if (may_vanish) texts.push_back(text_with(command, {}, true));
   return true;
 }

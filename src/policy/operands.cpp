@@ -303,7 +303,7 @@ void check_clean(Subject& subject, const Form& form) {
   const std::size_t i = before.at();
   if (i >= form.size || form.words[i].text != "clean" || !subject.judged.wants(Rule::rm_protected))
     return;
-  static constexpr NameSet longs{"exclude"};
+  static constexpr auto longs = NameSet{"exclude"};
   Arguments each(form.from(i), {"e", longs}, Order::options_anywhere);
   while (each.next())
     if (each.is("n", "dry-run", "h", "help")) return;

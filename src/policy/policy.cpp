@@ -32,14 +32,11 @@ Expected<void> compile_patterns(std::string_view key, const std::vector<std::str
 }
 
 Expected<void> check_rule_names(std::string_view key, const std::vector<std::string>& names) {
-  std::string known;
+  const std::vector<RuleInfo>& rules = Policy::rules();
   std::string listed;
-  for (const RuleInfo& rule : Policy::rules()) {
-    append_all(known, "% ", {rule.name});
-    append_all(listed, {listed.empty() ? "" : ", ", rule.name});
-  }
+  for (const RuleInfo& rule : rules) append_all(listed, {listed.empty() ? "" : ", ", rule.name});
   for (const std::string& wanted : names)
-    if (!has_entry(known, wanted))
+    if (find_where(rules, [&](const RuleInfo& rule) { return rule.name == wanted; }) == rules.end())
       return make_error(ErrorCode::invalid_argument, "%: no rule is called %; there are %",
                         {key, in_quotes(wanted), listed});
   return {};

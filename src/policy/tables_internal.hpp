@@ -11,20 +11,21 @@ inline namespace v0_1 {
 inline namespace inner {
 
 // Directories that hold the homes of users.
-inline constexpr NameSet home_parents{"Users", "home"};
+inline constexpr auto home_parents = NameSet{"Users", "home"};
 
 // Directories of / with all that is below. All other names that begin with lib count, too.
-inline constexpr NameSet protected_trees{"bin",    "boot", "dev",  "etc",  "lib", "lib32", "lib64",
-                                         "libx32", "proc", "root", "sbin", "sys", "usr"};
+inline constexpr auto protected_trees =
+    NameSet{"bin",    "boot", "dev",  "etc",  "lib", "lib32", "lib64",
+            "libx32", "proc", "root", "sbin", "sys", "usr"};
 
 // Directories of / that may lose single entries, but not all at once (rm -rf /var/*).
-inline constexpr NameSet protected_contents{"Users", "home", "media", "mnt",
-                                            "opt",   "run",  "srv",   "var"};
+inline constexpr auto protected_contents =
+    NameSet{"Users", "home", "media", "mnt", "opt", "run", "srv", "var"};
 
 // Entries of /dev that anyone may write to, and directories whose entries are such.
-inline constexpr NameSet harmless_devices{"full",  "null",   "ptmx", "random",  "stderr",
-                                          "stdin", "stdout", "tty",  "urandom", "zero"};
-inline constexpr NameSet harmless_device_directories{"fd", "pts", "shm", "tcp", "udp"};
+inline constexpr auto harmless_devices = NameSet{"full",  "null",   "ptmx", "random",  "stderr",
+                                                 "stdin", "stdout", "tty",  "urandom", "zero"};
+inline constexpr auto harmless_device_directories = NameSet{"fd", "pts", "shm", "tcp", "udp"};
 
 // Paths that the rules know. Each stands for what is below it, too.
 enum class PathKind : unsigned char {
@@ -36,17 +37,17 @@ enum class PathKind : unsigned char {
 };
 
 // Tests of find that pick what it finds by name, path, time or owner.
-inline constexpr NameSet find_tests{"-amin",  "-anewer", "-atime",      "-cmin",   "-cnewer",
-                                    "-ctime", "-gid",    "-group",      "-ilname", "-iname",
-                                    "-ipath", "-iregex", "-iwholename", "-lname",  "-mmin",
-                                    "-mtime", "-name",   "-nogroup",    "-nouser", "-path",
-                                    "-regex", "-uid",    "-used",       "-user",   "-wholename"};
+inline constexpr auto find_tests =
+    NameSet{"-amin",  "-anewer", "-atime", "-cmin",     "-cnewer", "-ctime",      "-gid",
+            "-group", "-ilname", "-iname", "-ipath",    "-iregex", "-iwholename", "-lname",
+            "-mmin",  "-mtime",  "-name",  "-nogroup",  "-nouser", "-path",       "-regex",
+            "-uid",   "-used",   "-user",  "-wholename"};
 
 // Variables that commands have although no script sets them.
-inline constexpr NameSet given_variables{"EUID",     "HOME",    "HOSTNAME", "HOSTTYPE", "LANG",
-                                         "LANGUAGE", "LOGNAME", "OLDPWD",   "PATH",     "PPID",
-                                         "PWD",      "RANDOM",  "SECONDS",  "SHELL",    "TERM",
-                                         "TMPDIR",   "TZ",      "UID",      "USER"};
+inline constexpr auto given_variables =
+    NameSet{"EUID",   "HOME",   "HOSTNAME", "HOSTTYPE", "LANG",   "LANGUAGE", "LOGNAME",
+            "OLDPWD", "PATH",   "PPID",     "PWD",      "RANDOM", "SECONDS",  "SHELL",
+            "TERM",   "TMPDIR", "TZ",       "UID",      "USER"};
 
 // The options of a program that take an argument, as getopt_long has them: letters, and long names.
 struct Syntax {
@@ -57,51 +58,51 @@ struct Syntax {
 };
 
 // Programs that read shell scripts.
-inline constexpr NameSet shells{"ash",  "bash", "dash",  "ksh", "ksh93", "mksh",
-                                "oksh", "posh", "rbash", "sh",  "yash",  "zsh"};
+inline constexpr auto shells = NameSet{"ash",  "bash", "dash",  "ksh", "ksh93", "mksh",
+                                       "oksh", "posh", "rbash", "sh",  "yash",  "zsh"};
 inline constexpr std::string_view shell_letters = "oO";  // that take an argument
-inline constexpr NameSet shell_longs{"init-file", "rcfile"};
+inline constexpr auto shell_longs = NameSet{"init-file", "rcfile"};
 
 // Languages whose code can start programs.
 enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
-inline constexpr NameSet starting_functions{"Popen",
-                                            "call",
-                                            "check_call",
-                                            "check_output",
-                                            "create_subprocess_exec",
-                                            "create_subprocess_shell",
-                                            "exec",
-                                            "execFile",
-                                            "execFileSync",
-                                            "execSync",
-                                            "execl",
-                                            "execle",
-                                            "execlp",
-                                            "execlpe",
-                                            "execute",
-                                            "execv",
-                                            "execve",
-                                            "execvp",
-                                            "execvpe",
-                                            "getoutput",
-                                            "getstatusoutput",
-                                            "passthru",
-                                            "popen",
-                                            "proc_open",
-                                            "run",
-                                            "shell_exec",
-                                            "spawn",
-                                            "spawnSync",
-                                            "spawnl",
-                                            "spawnlp",
-                                            "spawnv",
-                                            "spawnvp",
-                                            "system"};
-inline constexpr NameSet removing_functions{"removeSync", "remove_dir_all", "remove_tree", "rimraf",
-                                            "rm",         "rmSync",         "rm_r",        "rm_rf",
-                                            "rmdirSync",  "rmtree"};
+inline constexpr auto starting_functions = NameSet{"Popen",
+                                                   "call",
+                                                   "check_call",
+                                                   "check_output",
+                                                   "create_subprocess_exec",
+                                                   "create_subprocess_shell",
+                                                   "exec",
+                                                   "execFile",
+                                                   "execFileSync",
+                                                   "execSync",
+                                                   "execl",
+                                                   "execle",
+                                                   "execlp",
+                                                   "execlpe",
+                                                   "execute",
+                                                   "execv",
+                                                   "execve",
+                                                   "execvp",
+                                                   "execvpe",
+                                                   "getoutput",
+                                                   "getstatusoutput",
+                                                   "passthru",
+                                                   "popen",
+                                                   "proc_open",
+                                                   "run",
+                                                   "shell_exec",
+                                                   "spawn",
+                                                   "spawnSync",
+                                                   "spawnl",
+                                                   "spawnlp",
+                                                   "spawnv",
+                                                   "spawnvp",
+                                                   "system"};
+inline constexpr auto removing_functions =
+    NameSet{"removeSync", "remove_dir_all", "remove_tree", "rimraf",    "rm",
+            "rmSync",     "rm_r",           "rm_rf",       "rmdirSync", "rmtree"};
 
 // Programs that are refused for their name, or for what they are asked. The rows stand in
 // refused_table.cpp.

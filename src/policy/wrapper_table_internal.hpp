@@ -79,36 +79,36 @@ bool find_wrapper(std::string_view name, Wrapper& wrapper);
 NameTable wrapper_table();
 
 // Variables whose value is a command.
-inline constexpr NameSet command_variables{"BROWSER",
-                                           "EDITOR",
-                                           "FCEDIT",
-                                           "GIT_ASKPASS",
-                                           "GIT_EDITOR",
-                                           "GIT_EXTERNAL_DIFF",
-                                           "GIT_PAGER",
-                                           "GIT_PROXY_COMMAND",
-                                           "GIT_SEQUENCE_EDITOR",
-                                           "GIT_SSH",
-                                           "GIT_SSH_COMMAND",
-                                           "LESSCLOSE",
-                                           "LESSOPEN",
-                                           "MANPAGER",
-                                           "PAGER",
-                                           "PROMPT_COMMAND",
-                                           "PS4",
-                                           "RSYNC_RSH",
-                                           "SSH_ASKPASS",
-                                           "SUDO_ASKPASS",
-                                           "VISUAL"};
+inline constexpr auto command_variables = NameSet{"BROWSER",
+                                                  "EDITOR",
+                                                  "FCEDIT",
+                                                  "GIT_ASKPASS",
+                                                  "GIT_EDITOR",
+                                                  "GIT_EXTERNAL_DIFF",
+                                                  "GIT_PAGER",
+                                                  "GIT_PROXY_COMMAND",
+                                                  "GIT_SEQUENCE_EDITOR",
+                                                  "GIT_SSH",
+                                                  "GIT_SSH_COMMAND",
+                                                  "LESSCLOSE",
+                                                  "LESSOPEN",
+                                                  "MANPAGER",
+                                                  "PAGER",
+                                                  "PROMPT_COMMAND",
+                                                  "PS4",
+                                                  "RSYNC_RSH",
+                                                  "SSH_ASKPASS",
+                                                  "SUDO_ASKPASS",
+                                                  "VISUAL"};
 
 // The last parts of the names of git's and tmux's settings whose value is a command, besides
 // pager.* and alias.*, in small letters.
-inline constexpr NameSet command_settings{
-    "askpass",         "clean",         "cmd",        "command", "copy-command",
-    "default-command", "default-shell", "difffilter", "driver",  "editor",
-    "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
-    "packobjectshook", "pager",         "process",    "program", "receivepack",
-    "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
+inline constexpr auto command_settings =
+    NameSet{"askpass",         "clean",         "cmd",        "command", "copy-command",
+            "default-command", "default-shell", "difffilter", "driver",  "editor",
+            "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
+            "packobjectshook", "pager",         "process",    "program", "receivepack",
+            "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
 
 }  // namespace inner
 

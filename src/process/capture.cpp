@@ -23,8 +23,23 @@ int open_spill_file(int directory, std::string_view suffix, std::string& name) {
 }  // namespace inner
 
 const char* name(Outcome outcome) noexcept {
-  return name_in("exited\0signaled\0timed_out\0cancelled\0refused\0not_started\0unknown\0",
-                 static_cast<int>(outcome));
+  switch (outcome) {
+    case Outcome::exited:
+      return "exited";
+    case Outcome::signaled:
+      return "signaled";
+    case Outcome::timed_out:
+      return "timed_out";
+    case Outcome::cancelled:
+      return "cancelled";
+    case Outcome::refused:
+      return "refused";
+    case Outcome::not_started:
+      return "not_started";
+    case Outcome::unknown:
+      return "unknown";
+  }
+  return "";
 }
 
 // The kept bytes lie in one row of blocks: first the head, then the tail as a ring. As long as

@@ -7,6 +7,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -67,7 +68,9 @@ const char* take_header(std::string_view line, ProxyRequest& request, bool& has_
     for (const char c : value) request.body = request.body * 10 + static_cast<unsigned>(c - '0');
   }
   // These are of one connection.
-  if (is_word_of(name, "connection proxy-* keep-alive upgrade te trailer")) return nullptr;
+  static constexpr auto hop_by_hop =
+      NameList{"connection", "proxy-*", "keep-alive", "upgrade", "te", "trailer"};
+  if (hop_by_hop.match(name)) return nullptr;
   append_all(request.head, {line, "\r\n"});
   return nullptr;
 }

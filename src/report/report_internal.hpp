@@ -72,11 +72,6 @@ Expected<std::string> verified_audit(const std::string& path, bool& is_whole);
 Expected<std::string> write_report(const std::vector<std::string>& files,
                                    const std::string& output);
 
-// The constant texts of the page.
-std::string page_style();
-std::string page_body();
-std::string page_script();
-
 // A text that was packed, see packed_internal.hpp.
 std::string unpacked(std::string_view packed);
 

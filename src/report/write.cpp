@@ -9,10 +9,12 @@
 // Every `<` is escaped, so that no text can end its block or begin a comment. The script shows
 // texts as text only, and the page's content security policy lets nothing else run or be loaded.
 
+#include "report/page_internal.hpp"
 #include "report/report_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 
@@ -27,10 +29,12 @@ constexpr std::int64_t room_for_record = 16384;  // at most, with what short rec
 constexpr std::size_t least_text = 80;           // is shown of a text, however little room there is
 constexpr std::size_t longest_member_name = 64;
 
-constexpr std::string_view kept_members =
-    "host pid agent_id client session_id tool work_dir container place sandbox";
-constexpr std::string_view dropped_members =
-    "previous hash allowed input_sha256 stdout_sha256 stderr_sha256";
+// Members that a record shares with the one before it are left out: the page has the same list.
+constexpr auto kept_members = NameList{"host", "pid",      "agent_id",  "client", "session_id",
+                                       "tool", "work_dir", "container", "place",  "sandbox"};
+// What no reader of a page needs.
+constexpr auto dropped_members =
+    NameSet{"allowed", "hash", "input_sha256", "previous", "stderr_sha256", "stdout_sha256"};
 
 // A value of a record, with texts and lists cut that do not fit. `room` becomes less by what it
 // takes.
@@ -70,29 +74,13 @@ Json cut_value(const Json& value, std::size_t& room, bool& is_cut) {
   return Json(std::move(members));
 }
 
-// "sha256-...", the source of a content security policy that lets this text run.
-std::string policy_source(std::string_view text) {
-  const std::string digits = sha256(text);
-  std::string bytes;
-  for (std::size_t at = 0; at < digits.size();)
-    bytes += static_cast<char>(read_digits(digits, at, 2, 16));
-  return concat("sha256-%", {to_base64(bytes)});
-}
-
 // Writes the page in pieces. After an error nothing more is written.
 class PageWriter {
  public:
   // `records`: how many will come.
   PageWriter(int fd, std::uint64_t records)
       : fd_(fd), share_(room_for_records / static_cast<std::int64_t>(std::max(records, least))) {
-    const std::string style = page_style();
-    append_all(waiting_,
-               "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-               "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
-               "script-src '%'; style-src '%'; base-uri 'none'; form-action 'none'; "
-               "require-trusted-types-for 'script'; trusted-types 'none'\">\n<style>%</style>\n%\n"
-               "<script type=\"application/json\" id=\"records\">\n",
-               {policy_source(script_), policy_source(style), style, page_body()});
+    waiting_ = page_begin;
   }
 
   void add(const Json& record) {
@@ -101,8 +89,8 @@ class PageWriter {
         std::clamp<std::int64_t>(room_, static_cast<std::int64_t>(least_text), room_for_record));
     bool is_cut = false;
     Json::Object members;
-    for (std::string_view names = kept_members; !names.empty();) {
-      const std::string name(take_part(names, ' '));
+    for (const std::string_view kept : kept_members) {
+      const std::string name(kept);
       const Json value = cut_value(record[name], room, is_cut);
       std::string text = value.dump();
       std::string& before = kept_[name];
@@ -111,7 +99,7 @@ class PageWriter {
       members.push_back({name, value});
     }
     for (const Json::Member& member : record.members()) {
-      if (has_entry(kept_members, member.name) || has_entry(dropped_members, member.name)) continue;
+      if (kept_members.has(member.name) || dropped_members.has(member.name)) continue;
       if (room == 0 && members.size() > most_members) {
         is_cut = true;
         break;
@@ -129,9 +117,9 @@ class PageWriter {
 
   // Ends the page. Returns an errno, or 0.
   int finish(const Json& summary) {
-    waiting_ += "</script>\n<script type=\"application/json\" id=\"summary\">\n";
+    waiting_ += page_middle;
     append_data(summary);
-    append_all(waiting_, "</script>\n<script>%</script>\n</body>\n</html>\n", {script_});
+    waiting_ += page_end;
     flush();
     return error_;
   }
@@ -155,7 +143,6 @@ class PageWriter {
   }
 
   int fd_;
-  std::string script_ = page_script();
   std::int64_t share_;
   std::int64_t room_ = 0;  // below zero after hostile texts, whose escapes take more than they do
   TextMap kept_ = {};      // the members that the next record may have in common, as JSON

@@ -6,6 +6,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "paths/paths.hpp"
 
 namespace codeexec {
@@ -30,8 +31,8 @@ Expected<OpenedGrant> open_by_name(
 
 Expected<OpenedGrant> open_grant(const std::string& path);
 
-// Whether a path lies in one of some directories, which stand with a blank between them.
-bool lies_in_one_of(std::string_view path, std::string_view directories);
+// Whether a path lies in one of some directories.
+bool lies_in_one_of(std::string_view path, const Names& directories);
 bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories);
 
 // Whether a path is a directory that a system consists of, or above one. Write access to one of
@@ -180,10 +181,20 @@ class SystemGrants {
   static bool covers(std::string_view path);
 
  private:
-  static constexpr std::string_view readable_system =
-      "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /run/current-system /proc "
-      "/sys/devices/system/cpu /sys/devices/system/node /sys/fs/cgroup "
-      "/sys/kernel/mm/transparent_hugepage";
+  static constexpr auto readable_system = NameList{"/usr",
+                                                   "/bin",
+                                                   "/sbin",
+                                                   "/lib",
+                                                   "/lib32",
+                                                   "/lib64",
+                                                   "/libx32",
+                                                   "/nix/store",
+                                                   "/run/current-system",
+                                                   "/proc",
+                                                   "/sys/devices/system/cpu",
+                                                   "/sys/devices/system/node",
+                                                   "/sys/fs/cgroup",
+                                                   "/sys/kernel/mm/transparent_hugepage"};
 
   // Entry by entry where there is a secret in a directory, at once where there is none.
   void add_settings(const std::string& directory, int depth);

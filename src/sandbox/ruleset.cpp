@@ -96,8 +96,8 @@ Expected<OpenedGrant> open_grant(const std::string& path) {
 
 const char* objection_to_writing(const OpenedGrant& grant) {
   if (is_above_system(grant.path)) return "is a directory of the system, or above one";
-  if (lies_in_one_of(grant.path, "/proc /sys /dev /boot"sv) &&
-      !starts_with(grant.path, "/dev/shm/"sv))
+  static constexpr auto of_kernel = NameSet{"/boot", "/dev", "/proc", "/sys"};
+  if (lies_in_one_of(grant.path, of_kernel) && !starts_with(grant.path, "/dev/shm/"sv))
     return "belongs to the system";
   if (!S_ISDIR(grant.status.st_mode) && !S_ISREG(grant.status.st_mode))
     return "is neither a directory nor a regular file";

@@ -10,11 +10,29 @@ namespace codeexec {
 inline namespace v0_1 {
 
 const char* name(SandboxMode mode) noexcept {
-  return name_in("off\0best_effort\0strict\0", static_cast<int>(mode));
+  switch (mode) {
+    case SandboxMode::off:
+      return "off";
+    case SandboxMode::best_effort:
+      return "best_effort";
+    case SandboxMode::strict:
+      return "strict";
+  }
+  return "";
 }
 
 const char* name(Network network) noexcept {
-  return name_in("host\0none\0loopback\0allow\0", static_cast<int>(network));
+  switch (network) {
+    case Network::host:
+      return "host";
+    case Network::none:
+      return "none";
+    case Network::loopback:
+      return "loopback";
+    case Network::allow:
+      return "allow";
+  }
+  return "";
 }
 
 inline namespace inner {

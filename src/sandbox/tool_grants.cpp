@@ -6,6 +6,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "paths/paths.hpp"
 
 namespace codeexec {
@@ -48,7 +49,8 @@ bool ToolGrants::is_granted(std::string_view path, bool for_writing) const {
 }
 
 bool ToolGrants::is_never_granted(const std::string& path) const {
-  if (is_above_system(path) || lies_in_one_of(path, "/etc /proc /sys /dev /boot"sv)) return true;
+  static constexpr auto of_system = NameSet{"/boot", "/dev", "/etc", "/proc", "/sys"};
+  if (is_above_system(path) || lies_in_one_of(path, of_system)) return true;
   if (holds_a_home(path, home_) ||
       SecretSearch::has_secret_name(base_name(path), SecretSearch::prefix, true))
     return true;
@@ -58,25 +60,36 @@ bool ToolGrants::is_never_granted(const std::string& path) const {
 }
 
 bool ToolGrants::is_bin(const std::string& path) {
-  return is_word_of(base_name(path), "bin sbin shims .bin"sv);
+  return is_any(base_name(path), "bin"sv, "sbin"sv, "shims"sv, ".bin"sv);
 }
 
 bool ToolGrants::lies_among_tools(std::string_view path) {
-  constexpr std::string_view tools =
-      ".asdf .bin .bun .cabal .cargo .composer .conda .deno .dotnet .elan .fnm .foundry .fvm .gem "
-      ".ghcup .goenv .jenv .juliaup .krew .linuxbrew .mise .n .nodenv .npm .npm-global "
-      ".npm-packages .nvm .opam .pnpm .pnpm-store .poetry .proto .pub-cache .pyenv .rbenv .rustup "
-      ".rvm .sdkman .swiftly .tfenv .tox .venv .venvs .virtualenvs .volta .yarn";
+  static constexpr auto tools = NameSet{
+      ".asdf",   ".bin",         ".bun",    ".cabal",      ".cargo",        ".composer",  ".conda",
+      ".deno",   ".dotnet",      ".elan",   ".fnm",        ".foundry",      ".fvm",       ".gem",
+      ".ghcup",  ".goenv",       ".jenv",   ".juliaup",    ".krew",         ".linuxbrew", ".mise",
+      ".n",      ".nodenv",      ".npm",    ".npm-global", ".npm-packages", ".nvm",       ".opam",
+      ".pnpm",   ".pnpm-store",  ".poetry", ".proto",      ".pub-cache",    ".pyenv",     ".rbenv",
+      ".rustup", ".rvm",         ".sdkman", ".swiftly",    ".tfenv",        ".tox",       ".venv",
+      ".venvs",  ".virtualenvs", ".volta",  ".yarn"};
   // What tools keep where other programs keep their data.
-  constexpr std::string_view shared =
-      ".local/bin/* .local/lib/* .local/share/uv/* .local/share/pipx/* .local/share/mise/* "
-      ".local/share/pnpm/* .local/share/fnm/* .local/share/rtx/* .local/share/virtualenvs/* "
-      ".local/share/claude/* .local/pipx/* .config/yarn/global/* .config/composer/vendor/*";
+  static constexpr auto shared = NameList{".local/bin/*",
+                                          ".local/lib/*",
+                                          ".local/share/uv/*",
+                                          ".local/share/pipx/*",
+                                          ".local/share/mise/*",
+                                          ".local/share/pnpm/*",
+                                          ".local/share/fnm/*",
+                                          ".local/share/rtx/*",
+                                          ".local/share/virtualenvs/*",
+                                          ".local/share/claude/*",
+                                          ".local/pipx/*",
+                                          ".config/yarn/global/*",
+                                          ".config/composer/vendor/*"};
   for (std::size_t at = path.find("/."); at != std::string_view::npos;
        at = path.find("/.", at + 1)) {
     const std::string_view rest = path.substr(at + 1);
-    if (!is_word_of(rest.substr(0, rest.find('/')), tools) &&
-        !is_word_of(concat("%/", {rest}), shared))
+    if (!tools.has(rest.substr(0, rest.find('/'))) && !shared.match(concat("%/", {rest})))
       return false;
   }
   return true;
@@ -84,7 +97,8 @@ bool ToolGrants::lies_among_tools(std::string_view path) {
 
 bool ToolGrants::is_prefix(const std::string& path) const {
   const auto depth = std::count(path.begin(), path.end(), '/');
-  const bool of_users = lies_in_one_of(path, "/home /Users"sv);
+  static constexpr auto homes = NameSet{"/Users", "/home"};
+  const bool of_users = lies_in_one_of(path, homes);
   return depth >= (of_users ? 3 : 2) && (is_shared_prefix(path) || !is_never_granted(path));
 }
 
@@ -100,9 +114,10 @@ void ToolGrants::add_tools(const std::string& directory, bool linked) {
   if (ends_with(prefix, "/.cargo"sv))
     trees_.add_directory(concat("%/.rustup", {prefix.substr(0, prefix.rfind('/'))}));
   // What tools keep in ~/.local/share, beside the data of other programs.
-  if (is_shared)
-    for (std::string_view parts = "uv pipx mise pnpm virtualenvs"; !parts.empty();)
-      trees_.add_rule(concat("%/share/%", {prefix, take_part(parts, ' ')}), readable_rights);
+  static constexpr auto parts = NameList{"uv", "pipx", "mise", "pnpm", "virtualenvs"};
+  if (!is_shared) return;
+  for (const std::string_view part : parts)
+    trees_.add_rule(concat("%/share/%", {prefix, part}), readable_rights);
 }
 
 bool ToolGrants::is_shared_prefix(const std::string& prefix) {
@@ -111,7 +126,9 @@ bool ToolGrants::is_shared_prefix(const std::string& prefix) {
 }
 
 bool ToolGrants::is_tool_part(std::string_view entry) {
-  return is_word_of(entry, "bin sbin shims lib lib64 libexec include pyvenv.cfg"sv);
+  static constexpr auto parts =
+      NameSet{"bin", "include", "lib", "lib64", "libexec", "pyvenv.cfg", "sbin", "shims"};
+  return parts.has(entry);
 }
 
 void ToolGrants::add_targets(const std::string& directory) {

@@ -6,6 +6,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "paths/paths.hpp"
 
 namespace codeexec {
@@ -29,9 +30,9 @@ std::string real_path_of(const std::string& path) {
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
 }
 
-bool lies_in_one_of(std::string_view path, std::string_view directories) {
-  while (!directories.empty())
-    if (codeexec::is_within(path, take_part(directories, ' '))) return true;
+bool lies_in_one_of(std::string_view path, const Names& directories) {
+  for (const std::string_view directory : directories)
+    if (codeexec::is_within(path, directory)) return true;
   return false;
 }
 
@@ -42,12 +43,13 @@ bool lies_in_one_of(std::string_view path, const std::vector<std::string>& direc
 }
 
 bool is_above_system(std::string_view path) {
-  std::string_view directories =
-      "/bin /boot /dev /etc /lib /lib32 /lib64 /libx32 /proc /run /sbin /sys /usr/bin /usr/lib "
-      "/usr/lib64 /usr/local/bin /usr/local/lib /usr/sbin /var/cache /var/lib /var/log /var/run "
-      "/var/spool /nix/store"sv;
-  while (!directories.empty())
-    if (codeexec::is_within(take_part(directories, ' '), path)) return true;
+  static constexpr auto directories = NameList{
+      "/bin",       "/boot",    "/dev",       "/etc",           "/lib",           "/lib32",
+      "/lib64",     "/libx32",  "/proc",      "/run",           "/sbin",          "/sys",
+      "/usr/bin",   "/usr/lib", "/usr/lib64", "/usr/local/bin", "/usr/local/lib", "/usr/sbin",
+      "/var/cache", "/var/lib", "/var/log",   "/var/run",       "/var/spool",     "/nix/store"};
+  for (const std::string_view directory : directories)
+    if (codeexec::is_within(directory, path)) return true;
   return false;
 }
 
@@ -59,9 +61,8 @@ bool holds_a_home(const std::string& path, const std::string& home) {
         (codeexec::is_within(path, homes) && path.size() > homes.size() &&
          path.find('/', homes.size() + 1) == std::string::npos))
       return true;
-  std::string_view entries = ".ssh .profile .bashrc .bash_history"sv;
-  while (!entries.empty())
-    if (::access(concat("%/%", {path, take_part(entries, ' ')}).c_str(), F_OK) == 0) return true;
+  for (const char* const entry : {".ssh", ".profile", ".bashrc", ".bash_history"})
+    if (::access(concat("%/%", {path, entry}).c_str(), F_OK) == 0) return true;
   return false;
 }
 
@@ -83,47 +84,54 @@ bool is_program_file(const std::string& path) {
 
 namespace {
 
-// Names of secrets, as patterns of shells with a blank between them.
+// Directories that keep passwords and keys, in a home or wherever else they are.
+constexpr auto secret_directories =
+    NameList{".ssh",    ".aws",     ".gnupg",    ".kube",        ".docker", ".azure",
+             ".gcloud", ".mozilla", ".pki",      ".thunderbird", ".git",    ".password-store",
+             ".config", ".local",   ".keyrings", ".cache",       ".vault",  ".terraform.d"};
+constexpr auto secret_files =
+    NameList{".env",    ".env.*",    "credentials*",     "*.key",      "*.p12",
+             "*.pfx",   ".npmrc",    ".pypirc",          ".netrc",     ".pgpass",
+             ".my.cnf", ".htpasswd", ".git-credentials", ".yarnrc.yml"};
+constexpr auto secret_keys = NameList{"id_*"};
+constexpr auto public_keys = NameList{"*.*"};
+constexpr auto secret_certificates = NameList{"*.pem"};
+// Certificates of the authorities of the world.
+constexpr auto public_certificates = NameList{"*cert*", "ca*"};
+// Deeper in a tree these are names of source files.
+constexpr auto secret_near_top =
+    NameList{"_netrc",       "config.json", "config.yml", "config.yaml", "auth.json", "hosts.yml",
+             "*credential*", "*secret*",    "*token*",    "*passw*",     "*pgpass*",  "*keystore*",
+             "*netrc*",      "*npmrc*",     "*pypirc*",   "*history*",   "*private*"};
+// Kept from commands whatever their mode is. A command of root's owns them even without
+// capabilities, and a member of a group may read what others may not.
+constexpr auto secret_settings = NameList{"shadow",         "shadow-",      "gshadow",
+                                          "gshadow-",       "sudoers",      "sudoers.d",
+                                          "private",        "docker",       "kubernetes",
+                                          "rancher",        "wireguard",    "openvpn",
+                                          "ipsec.d",        "ppp",          "letsencrypt",
+                                          "NetworkManager", "credstore",    "credstore.encrypted",
+                                          "machine-id",     "vault.d",      "opasswd",
+                                          "krb5.keytab",    "netrc",        "polkit-1",
+                                          "swanctl",        "ipsec.secrets"};
+
+// Names of secrets, as patterns of shells.
 struct SecretNames {
   unsigned where;  // of SecretSearch::Place
   bool is_directory_only;
-  std::string_view patterns;
-  std::string_view exceptions;
+  Names patterns;
+  Names exceptions = {};
 };
 
 constexpr unsigned in_trees = SecretSearch::near_top | SecretSearch::deep;
 constexpr SecretNames secret_names[] = {
-    // Directories that keep passwords and keys, in a home or wherever else they are.
-    {SecretSearch::prefix | in_trees, true,
-     ".ssh .aws .gnupg .kube .docker .azure .gcloud .mozilla .pki .thunderbird .git "
-     ".password-store .config .local .keyrings .cache .vault .terraform.d",
-     ""},
-    {in_trees, false,
-     ".env .env.* credentials* *.key *.p12 *.pfx .npmrc .pypirc .netrc .pgpass .my.cnf .htpasswd "
-     ".git-credentials .yarnrc.yml",
-     ""},
-    {in_trees, false, "id_*", "*.*"},
-    // But not the certificates of the world's authorities.
-    {in_trees, false, "*.pem", "*cert* ca*"},
-    // Such names deeper in a tree are those of source files.
-    {SecretSearch::near_top, false,
-     "_netrc config.json config.yml config.yaml auth.json hosts.yml *credential* *secret* *token* "
-     "*passw* *pgpass* *keystore* *netrc* *npmrc* *pypirc* *history* *private*",
-     ""},
-    // Kept from commands whatever their mode is. A command of root's owns them even without
-    // capabilities, and a member of a group may read what others may not.
-    {SecretSearch::settings, false,
-     "shadow shadow- gshadow gshadow- sudoers sudoers.d private docker kubernetes rancher "
-     "wireguard openvpn ipsec.d ppp letsencrypt NetworkManager credstore credstore.encrypted "
-     "machine-id vault.d opasswd krb5.keytab netrc polkit-1 swanctl ipsec.secrets",
-     ""},
+    {SecretSearch::prefix | in_trees, true, secret_directories},
+    {in_trees, false, secret_files},
+    {in_trees, false, secret_keys, public_keys},
+    {in_trees, false, secret_certificates, public_certificates},
+    {SecretSearch::near_top, false, secret_near_top},
+    {SecretSearch::settings, false, secret_settings},
 };
-
-bool matches_one_of(std::string_view name, std::string_view patterns) {
-  while (!patterns.empty())
-    if (glob_matches(take_part(patterns, ' '), name)) return true;
-  return false;
-}
 
 // What its owner does not show to everybody is a secret.
 bool is_public(const struct stat& status) {
@@ -138,7 +146,7 @@ inline namespace inner {
 bool SecretSearch::has_secret_name(std::string_view name, Place where, bool is_directory) {
   for (const SecretNames& row : secret_names)
     if ((row.where & where) != 0 && (is_directory || !row.is_directory_only) &&
-        matches_one_of(name, row.patterns) && !matches_one_of(name, row.exceptions))
+        row.patterns.match(name) && !row.exceptions.match(name))
       return true;
   return false;
 }
@@ -189,10 +197,11 @@ SecretSearch::Finding SecretSearch::look_into(const std::string& directory, int 
 }
 
 bool SecretSearch::is_installed_part(std::string_view name) {
-  return is_word_of(
-      name,
-      "bin sbin shims lib lib64 libexec include share man versions toolchains plugins "
-      "installs pkgs envs candidates registry pkg node_modules modules jmods");
+  static constexpr auto parts =
+      NameSet{"bin",     "candidates", "envs", "include", "installs",     "jmods",      "lib",
+              "lib64",   "libexec",    "man",  "modules", "node_modules", "pkg",        "pkgs",
+              "plugins", "registry",   "sbin", "share",   "shims",        "toolchains", "versions"};
+  return parts.has(name);
 }
 
 bool TreeGrants::covers(std::string_view path) const { return lies_in_one_of(path, done_); }
@@ -242,16 +251,16 @@ void TreeGrants::add(const std::string& path, int depth) {
 }
 
 void SystemGrants::add(const SandboxOptions& options) {
-  std::string_view paths = readable_system;
-  while (!paths.empty()) ruleset_.add_path(std::string(take_part(paths, ' ')), readable_rights);
+  for (const std::string_view path : readable_system)
+    ruleset_.add_path(std::string(path), readable_rights);
   // To list only. A rule reaches down, so the names in all directories below can be listed, too.
   ruleset_.add_path("/etc", right_read_dir);
   add_settings("/etc", 0);
   ruleset_.add_path("/opt", right_read_dir);
   trees_.add_entries("/opt", true);
-  std::string_view devices = "null zero full random urandom tty"sv;
-  while (!devices.empty())
-    ruleset_.add_path(concat("/dev/%", {take_part(devices, ' ')}), device_rights);
+  for (const char* const device :
+       {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"})
+    ruleset_.add_path(device, device_rights);
   if (options.terminals) {
     ruleset_.add_path("/dev/ptmx", device_rights);
     ruleset_.add_path("/dev/pts", device_rights | right_read_dir);
@@ -282,8 +291,9 @@ void SystemGrants::add_settings(const std::string& directory, int depth) {
 void SystemGrants::add_link(const std::string& path) {
   const std::string target = real_path_of(path);
   struct stat status {};
+  static constexpr auto linked_settings = NameSet{"/run", "/var/lib"};
   if (target.empty() || codeexec::is_within(target, "/etc"sv) || covers(target) ||
-      !lies_in_one_of(target, "/run /var/lib"sv))
+      !lies_in_one_of(target, linked_settings))
     return;
   if (::lstat(target.c_str(), &status) == 0 && S_ISREG(status.st_mode) && is_public(status))
     ruleset_.add_path(target, right_read_file);

@@ -33,10 +33,8 @@ bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
     return true;
   }
   const char c = text[at++];
-  constexpr std::string_view letters = "abfnrtv\\";
-  constexpr std::string_view values = "\a\b\f\n\r\t\v\\";
-  if (const std::size_t i = letters.find(c); i != std::string_view::npos) {
-    out += values[i];
+  if (const char known = escaped_character(c)) {
+    out += known;
     return true;
   }
   if (c == 'e' || (c == 'E' && bash)) {

@@ -116,7 +116,7 @@ std::string_view ShellScanner::joined_word_here() {
     else
       joined += text_[end];
   }
-  static constexpr NameSet words{
+  static constexpr auto words = NameSet{
       "!",   "[[",       "]]", "case", "coproc", "do",   "done", "elif",  "else",  "esac", "fi",
       "for", "function", "if", "in",   "select", "then", "time", "until", "while", "{",    "}"};
   for (const std::string_view word : words.list()) {

@@ -11,9 +11,9 @@ inline namespace v0_1 {
 inline namespace inner {
 
 bool is_special_builtin(std::string_view name) {
-  static constexpr NameSet names{".",      ":",      "break",    "continue", "eval", "exec",
-                                 "exit",   "export", "readonly", "return",   "set",  "shift",
-                                 "source", "times",  "trap",     "unset"};
+  static constexpr auto names =
+      NameSet{".",        ":",      "break", "continue", "eval",   "exec",  "exit", "export",
+              "readonly", "return", "set",   "shift",    "source", "times", "trap", "unset"};
   return names.has(name);
 }
 

@@ -1,6 +1,7 @@
 // The tools as clients see them.
 
 #include "tools/options_internal.hpp"
+#include "tools/tool_texts_internal.hpp"
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
 
@@ -18,115 +19,159 @@ namespace {
 
 using ToolHandler = mcp::ToolResult (*)(ToolSet&, const mcp::Call&);
 
-// All tools but those of user containers, in the order of tools/list. See tool_of() for the texts.
-// A parameter is explained once: models pay for every byte.
+// All tools but those of user containers, in the order of tools/list. A parameter is explained
+// once: models pay for every byte.
 struct ToolRow {
   ToolHandler handler;
-  const char* text;
+  ToolText text;
   bool in_folder = true;  // see ToolChoice
 };
 constexpr ToolRow tool_rows[] = {
     {execute_command,
-     "execute_command\tRun a command\truns\tRuns a shell command and returns its exit code, stdout "
-     "and stderr. Blocks until it ends or its timeout passes (default {default}). Then everything "
-     "it started is killed, also what `&` or nohup left in the background{instead}. `cd` and "
-     "`export` carry on only to commands of the same session_id.\n"
-     "command\trequired\tFor {shell}\n"
-     "timeout\tseconds\tSeconds, not milliseconds, at most {most_seconds}.\n"
-     "work_dir|cwd\ttext\tDefault, and base of relative paths: the workspace.\n"
-     "session_id\ttext\tAny name of A-Z a-z 0-9 . _ -; without work_dir it starts where the last "
-     "one ended.\n"
-     "run_in_background_after\tseconds\tSeconds ({background}) after which it goes on in the "
-     "background, without a timeout unless given.\n"
-     "encoding\tutf-8|base64\tbase64: for binary output.\n"
-     "max_output\tfrom 1\tBytes per stream, at most {most_bytes}.\n"
-     // write_background_shell calls it input.
-     "stdin|input\ttext\tDefault: empty.\n"
-     "idle_timeout\tseconds\tSeconds of silence that end it."},
+     {"execute_command",
+      "Run a command",
+      ToolEffect::runs,
+      "Runs a shell command and returns its exit code, stdout and stderr. Blocks until it ends or "
+      "its timeout passes (default {default}). Then everything it started is killed, also what `&` "
+      "or nohup left in the background{instead}. `cd` and `export` carry on only to commands of "
+      "the same session_id.",
+      {{"command", Takes::required_text, "For {shell}"},
+       {"timeout", Takes::seconds, "Seconds, not milliseconds, at most {most_seconds}."},
+       {"work_dir", Takes::text, "Default, and base of relative paths: the workspace.", "cwd"},
+       {"session_id", Takes::text,
+        "Any name of A-Z a-z 0-9 . _ -; without work_dir it starts where the last one ended."},
+       {"run_in_background_after", Takes::seconds,
+        "Seconds ({background}) after which it goes on in the background, without a timeout unless "
+        "given."},
+       {"encoding", Takes::encoding, "base64: for binary output."},
+       {"max_output", Takes::from_1, "Bytes per stream, at most {most_bytes}."},
+       // write_background_shell calls it input.
+       {"stdin", Takes::text, "Default: empty.", "input"},
+       {"idle_timeout", Takes::seconds, "Seconds of silence that end it."}}}},
     {execute_code,
-     "execute_code\tRun code\truns\tRuns code in sh, bash, python or javascript from a file. "
-     "Markdown with fenced blocks is run block by block until one fails. A first line like "
-     "`# filename: tools/report.py` names the file.\n"
-     "code\trequired\n"
-     "language\ttext\tOr markdown; default: guessed.\n"
-     "timeout\tseconds\n"
-     "work_dir|cwd\ttext\n"
-     "max_output\tfrom 1\n"
-     "idle_timeout\tseconds"},
+     {"execute_code",
+      "Run code",
+      ToolEffect::runs,
+      "Runs code in sh, bash, python or javascript from a file. Markdown with fenced blocks is run "
+      "block by block until one fails. A first line like `# filename: tools/report.py` names the "
+      "file.",
+      {{"code", Takes::required_text},
+       {"language", Takes::text, "Or markdown; default: guessed."},
+       {"timeout", Takes::seconds},
+       {"work_dir", Takes::text, "", "cwd"},
+       {"max_output", Takes::from_1},
+       {"idle_timeout", Takes::seconds}}}},
     {start_background_shell,
-     "start_background_shell\tStart a background command\truns\tStarts a shell command that goes "
-     "on by itself, such as a server, and returns its shell_id at once.\n"
-     "command\trequired\tFor {shell_path}.\n"
-     "work_dir|cwd\ttext\n"
-     "timeout\tseconds\tSeconds; default: none.\n"
-     "terminal\ttruth\tFor an editor, a debugger, a REPL.\n"
-     "rows\tfrom 1\tDefault: 24.\n"
-     "cols\tfrom 1\tDefault: 80.\n"
-     "idle_timeout\tseconds"},
+     {"start_background_shell",
+      "Start a background command",
+      ToolEffect::runs,
+      "Starts a shell command that goes on by itself, such as a server, and returns its shell_id "
+      "at once.",
+      {{"command", Takes::required_text, "For {shell_path}."},
+       {"work_dir", Takes::text, "", "cwd"},
+       {"timeout", Takes::seconds, "Seconds; default: none."},
+       {"terminal", Takes::truth, "For an editor, a debugger, a REPL."},
+       {"rows", Takes::from_1, "Default: 24."},
+       {"cols", Takes::from_1, "Default: 80."},
+       {"idle_timeout", Takes::seconds}}}},
     {get_background_shell_output,
-     "get_background_shell_output\tRead a background command\treads\tReturns what a background "
-     "command has printed. To read only what is new, give the last answer's `next` as `since`.\n"
-     "shell_id\trequired\n"
-     "since\ttext\n"
-     "tail\tfrom 0\tOnly so many last lines.\n"
-     "wait_for\ttext\tUntil a line after `since` matches this pattern (Python's syntax), or it "
-     "ends; \"exit\": until it ends.\n"
-     "timeout\tseconds\tSeconds to wait; default: 30.\n"
-     "screen\ttruth\tWhat its terminal shows now, instead of the output; wait_for then looks at "
-     "that, once there is more than `since`.\n"
-     "max_output\tfrom 1",
+     {"get_background_shell_output",
+      "Read a background command",
+      ToolEffect::reads,
+      "Returns what a background command has printed. To read only what is new, give the last "
+      "answer's `next` as `since`.",
+      {{"shell_id", Takes::required_text},
+       {"since", Takes::text},
+       {"tail", Takes::from_0, "Only so many last lines."},
+       {"wait_for", Takes::text,
+        "Until a line after `since` matches this pattern (Python's syntax), or it ends; \"exit\": "
+        "until it ends."},
+       {"timeout", Takes::seconds, "Seconds to wait; default: 30."},
+       {"screen", Takes::truth,
+        "What its terminal shows now, instead of the output; wait_for then looks at that, once "
+        "there is more than `since`."},
+       {"max_output", Takes::from_1}}},
      false},
     {get_background_shell_status,
-     "get_background_shell_status\tCheck a background command\treads\tTells whether a background "
-     "command is running, stopped (exit code 0), failed or killed.\n"
-     "shell_id\trequired",
+     {"get_background_shell_status",
+      "Check a background command",
+      ToolEffect::reads,
+      "Tells whether a background command is running, stopped (exit code 0), failed or killed.",
+      {{"shell_id", Takes::required_text}}},
      false},
     {write_background_shell,
-     "write_background_shell\tType into a background command\truns\tWrites to its standard input: "
-     "input, then keys. A line needs its \\n, or on a terminal the key enter.\n"
-     "shell_id\trequired\n"
-     "input\ttext\n"
-     "keys\ttexts\tFor a terminal: enter, tab, escape, up, pagedown, f1, ctrl-c, alt-x "
-     "and such.\n"
-     "close_input\ttruth\tIts input ends then.\n"
-     "rows\tfrom 1\tAnother size for its terminal.\n"
-     "cols\tfrom 1",
+     {"write_background_shell",
+      "Type into a background command",
+      ToolEffect::runs,
+      "Writes to its standard input: input, then keys. A line needs its \\n, or on a terminal the "
+      "key enter.",
+      {{"shell_id", Takes::required_text},
+       {"input", Takes::text},
+       {"keys", Takes::texts,
+        "For a terminal: enter, tab, escape, up, pagedown, f1, ctrl-c, alt-x and such."},
+       {"close_input", Takes::truth, "Its input ends then."},
+       {"rows", Takes::from_1, "Another size for its terminal."},
+       {"cols", Takes::from_1}}},
      false},
     {kill_background_shell,
-     "kill_background_shell\tEnd a background command\truns\tEnds it and everything it has "
-     "started: SIGTERM, then SIGKILL.\n"
-     "shell_id\trequired",
+     {"kill_background_shell",
+      "End a background command",
+      ToolEffect::runs,
+      "Ends it and everything it has started: SIGTERM, then SIGKILL.",
+      {{"shell_id", Takes::required_text}}},
      false},
     {list_background_shells,
-     "list_background_shells\tList background commands\treads\tLists those that run, or ended "
-     "lately.",
+     {"list_background_shells", "List background commands", ToolEffect::reads,
+      "Lists those that run, or ended lately."},
      false},
     {read_file,
-     "read_file\tRead a file\treads\tReads a text file, or part of it. Images come as images.\n"
-     "file_path\trequired\tAbsolute, or relative to the workspace.\n"
-     "offset\tfrom 0\tCounted from 0.\n"
-     "count\tfrom 0\tDefault: as many as fit.\n"
-     "unit\tlines|bytes\tDefault: lines.\n"
-     "encoding\tutf-8|base64"},
+     {"read_file",
+      "Read a file",
+      ToolEffect::reads,
+      "Reads a text file, or part of it. Images come as images.",
+      {{"file_path", Takes::required_text, "Absolute, or relative to the workspace."},
+       {"offset", Takes::from_0, "Counted from 0."},
+       {"count", Takes::from_0, "Default: as many as fit."},
+       {"unit", Takes::unit, "Default: lines."},
+       {"encoding", Takes::encoding}}}},
     {write_file,
-     "write_file\tWrite a file\twrites\tWrites a whole file, and makes missing directories.\n"
-     "file_path\trequired\n"
-     "content\trequired\n"
-     "encoding\tutf-8|base64"},
+     {"write_file",
+      "Write a file",
+      ToolEffect::writes,
+      "Writes a whole file, and makes missing directories.",
+      {{"file_path", Takes::required_text},
+       {"content", Takes::required_text},
+       {"encoding", Takes::encoding}}}},
     {list_files,
-     "list_files\tList a directory\treads\tLists what a directory holds.\n"
-     "path\ttext\tDefault: the workspace.\n"
-     "depth\tfrom 1\tLevels to go down; default: 1."},
+     {"list_files",
+      "List a directory",
+      ToolEffect::reads,
+      "Lists what a directory holds.",
+      {{"path", Takes::text, "Default: the workspace."},
+       {"depth", Takes::from_1, "Levels to go down; default: 1."}}}},
     {read_docstring,
-     "read_docstring\tRead a docstring\treads\tReads the docstring of a Python function, class, "
-     "method (Class.method) or module, without running it.\n"
-     "file_path\trequired\n"
-     "function_name\ttext\tDotted; empty: the module."}};
+     {"read_docstring",
+      "Read a docstring",
+      ToolEffect::reads,
+      "Reads the docstring of a Python function, class, method (Class.method) or module, without "
+      "running it.",
+      {{"file_path", Takes::required_text},
+       {"function_name", Takes::text, "Dotted; empty: the module."}}}},
+};
 
-std::string_view name_of(const ToolRow& row) {
-  std::string_view text = row.text;
-  return take_part(text, '\t');
-}
+constexpr auto packed_tools = pack_names<ToolTextSource<tool_rows>>();
+
+// What a tool has besides its texts.
+struct ToolEntry {
+  ToolHandler handler = nullptr;
+  bool in_folder = true;
+  ToolFacts facts = {};
+};
+constexpr auto tool_entries = pack_entries<tool_rows>([](const ToolRow& row) {
+  return ToolEntry{row.handler, row.in_folder, facts_of(row.text)};
+});
+
+std::string_view name_of_tool(std::size_t row) { return packed_tools.table().name(row); }
 
 // What the texts name in braces, by the executor and the options.
 std::string tool_value(std::string_view name, const Executor& executor,
@@ -151,40 +196,54 @@ std::string tool_value(std::string_view name, const Executor& executor,
 
 SharedError no_such_tool(std::string_view name) {
   NearestName nearest(name);
-  for (const ToolRow& row : tool_rows) nearest.consider(name_of(row));
+  for (std::size_t row = 0; row < tool_entries.size(); ++row) nearest.consider(name_of_tool(row));
   return make_error(ErrorCode::invalid_argument, "disabled_tools: there is no tool %%",
                     {in_quotes(name), nearest.suggestion()});
 }
 
-// The kinds of parameters.
-void set_kind(mcp::Parameter& parameter, std::string_view kind) {
-  parameter.nullable = kind != "required"sv;
-  parameter.required = kind == "required"sv;
+void set_type(mcp::Parameter& parameter, Takes takes) {
+  parameter.nullable = takes != Takes::required_text;
+  parameter.required = takes == Takes::required_text;
   parameter.type = mcp::ParameterType::string;
-  if (kind == "seconds"sv) {
-    parameter.type = mcp::ParameterType::number;
-    parameter.greater_than = 0;
-  } else if (starts_with(kind, "from "sv)) {
-    parameter.type = mcp::ParameterType::integer;
-    parameter.minimum = kind.back() - '0';
-  } else if (kind == "truth"sv) {
-    parameter.type = mcp::ParameterType::boolean;
-  } else if (kind == "texts"sv) {
-    parameter.type = mcp::ParameterType::array;
-    parameter.items = mcp::ParameterType::string;
+  switch (takes) {
+    case Takes::text:
+    case Takes::required_text:
+      break;
+    case Takes::texts:
+      parameter.type = mcp::ParameterType::array;
+      parameter.items = mcp::ParameterType::string;
+      break;
+    case Takes::encoding:
+      parameter.choices = words_of({"utf-8", "base64"});
+      break;
+    case Takes::unit:
+      parameter.choices = words_of({"lines", "bytes"});
+      break;
+    case Takes::seconds:
+      parameter.type = mcp::ParameterType::number;
+      parameter.greater_than = 0;
+      break;
+    case Takes::from_0:
+    case Takes::from_1:
+      parameter.type = mcp::ParameterType::integer;
+      parameter.minimum = takes == Takes::from_1 ? 1 : 0;
+      break;
+    case Takes::truth:
+      parameter.type = mcp::ParameterType::boolean;
+      break;
   }
-  if (kind.find('|') == std::string_view::npos) return;
-  while (!kind.empty()) add_words(parameter.choices, {take_part(kind, '|')});
 }
 
 }  // namespace
 
 inline namespace inner {
 
-mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value) {
-  const auto filled = [&](std::string_view form) {
+mcp::Tool tool_of(const NameTable& texts, std::size_t row, const ToolFacts& facts,
+                  FunctionRef<std::string(std::string_view)> value) {
+  const auto text = [&](std::size_t column) { return texts.at(row, column).first(); };
+  const auto filled = [&](std::size_t column) {
     std::string result;
-    while (!form.empty()) {
+    for (std::string_view form = text(column); !form.empty();) {
       result += take_part(form, '{');
       if (!form.empty()) result += value(take_part(form, '}'));
     }
@@ -192,44 +251,44 @@ mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_vie
   };
   mcp::Tool tool;
   tool.tasks = false;
-  std::string_view head = take_part(text, '\n');
-  tool.name = take_part(head, '\t');
-  tool.title = take_part(head, '\t');
-  const std::string_view effect = take_part(head, '\t');
-  tool.description = filled(head);
+  tool.name = text(name_column);
+  tool.title = text(title_column);
+  tool.description = filled(description_column);
   // The hints beyond these have no meaning for a tool that only reads, or are the protocol's
   // defaults: clients that count the bytes of a listing pay for each.
-  if (effect == "reads"sv)
+  if (facts.effect == ToolEffect::reads)
     tool.read_only = true;
   else
     tool.destructive = true;
-  if (effect == "writes"sv) {
+  if (facts.effect == ToolEffect::writes) {
     tool.idempotent = true;
     tool.open_world = false;
   }
-  while (!text.empty()) {
-    std::string_view row = take_part(text, '\n');
-    std::string_view names = take_part(row, '\t');
+  for (std::size_t i = 0; i < ToolText::most_parameters; ++i) {
+    const std::size_t column = parameter_columns + columns_of_parameter * i;
+    const std::string_view name = text(column + parameter_name);
+    if (name.empty()) break;
     mcp::Parameter& parameter = tool.parameters.emplace_back();
-    parameter.name = take_part(names, '|');
-    parameter.other_name = names;
-    set_kind(parameter, take_part(row, '\t'));
-    if (parameter.name == "timeout"sv) tool.tasks = true;  // it may take long
-    parameter.description = filled(row);
+    parameter.name = name;
+    parameter.other_name = text(column + other_name);
+    set_type(parameter, facts.takes[i]);
+    if (name == "timeout"sv) tool.tasks = true;  // it may take long
+    parameter.description = filled(column + parameter_description);
   }
   return tool;
 }
 
 void disable_other_tools(ToolOptions& options, std::string_view tool) {
-  for (const ToolRow& row : tool_rows)
-    if (name_of(row) != tool) add_words(options.disabled_tools, {name_of(row)});
+  for (std::size_t row = 0; row < tool_entries.size(); ++row)
+    if (name_of_tool(row) != tool) add_words(options.disabled_tools, {name_of_tool(row)});
 }
 
 Expected<void> check_disabled(const ToolOptions& options) {
-  for (const std::string& disabled : options.disabled_tools)
-    if (find_where(tool_rows, [&](const ToolRow& row) { return name_of(row) == disabled; }) ==
-        std::end(tool_rows))
-      return no_such_tool(disabled);
+  for (const std::string& disabled : options.disabled_tools) {
+    std::size_t row = 0;
+    while (row < tool_entries.size() && name_of_tool(row) != disabled) ++row;
+    if (row == tool_entries.size()) return no_such_tool(disabled);
+  }
   return {};
 }
 
@@ -237,17 +296,19 @@ Expected<void> check_disabled(const ToolOptions& options) {
 Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
                                 const ToolOptions& options, ToolChoice choose) {
   if (auto ok = check_disabled(options); !ok) return ok;
-  for (const ToolRow& row : tool_rows) {
-    if (is_disabled(options, name_of(row))) continue;
-    mcp::Tool tool = tool_of(
-        row.text, [&](std::string_view name) { return tool_value(name, executor, options); });
-    if (row.handler == execute_command) tool.output_schema = execution_schema();
-    tool.handler = [choose, &row](const mcp::Call& call) -> mcp::ToolResult {
-      const auto set = choose(call, row.in_folder);
+  for (std::size_t row = 0; row < tool_entries.size(); ++row) {
+    if (is_disabled(options, name_of_tool(row))) continue;
+    const ToolEntry& entry = tool_entries[row];
+    mcp::Tool tool = tool_of(packed_tools.table(), row, entry.facts, [&](std::string_view name) {
+      return tool_value(name, executor, options);
+    });
+    if (entry.handler == execute_command) tool.output_schema = execution_schema();
+    tool.handler = [choose, &entry](const mcp::Call& call) -> mcp::ToolResult {
+      const auto set = choose(call, entry.in_folder);
       if (!set) return failed("the call was cancelled"sv);
       std::string no = set->use->refusal_of_call(call.tool());
       if (!no.empty()) return refuse(*set, call, "calls_per_minute", std::move(no));
-      return row.handler(*set, call);
+      return entry.handler(*set, call);
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }

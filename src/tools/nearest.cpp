@@ -12,6 +12,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "docker/docker_internal.hpp"
 
 namespace codeexec {
@@ -209,11 +210,11 @@ std::string meant_mode(std::string_view mode, std::string_view modes) {
 }
 
 std::string meant_choice(std::string_view word, std::string_view choices) {
-  constexpr std::string_view denials = "off none no false disable disabled";
+  static constexpr auto denials = NameSet{"disable", "disabled", "false", "no", "none", "off"};
   NearestName nearest(word);
   for (std::string_view rest = choices; !rest.empty();) {
     const std::string_view choice = trim_blanks(take_part(rest, ','));
-    if ((choice == "off"sv || choice == "none"sv) && has_entry(denials, word))
+    if ((choice == "off"sv || choice == "none"sv) && denials.has(word))
       return concat("; write %", {choice});
     nearest.consider(choice);
   }

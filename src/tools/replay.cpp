@@ -15,6 +15,7 @@
 #include "audit/audit.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
@@ -42,11 +43,11 @@ constexpr const char* skip_texts[] = {"",
 Skip reason_to_skip(const Json& record) {
   const std::string& outcome = record["outcome"sv].as_string();
   if (outcome == "refused" || !record["allowed"sv].as_bool()) return Skip::refused;
-  if (!has_entry("exited signaled timed_out", outcome)) return Skip::unfinished;
-  if (!has_entry("run execute_command execute_code start_background_shell",
-                 record["tool"sv].as_string()) ||
-      record.find("code"sv))
-    return Skip::no_command;
+  static constexpr auto endings = NameSet{"exited", "signaled", "timed_out"};
+  static constexpr auto tools =
+      NameSet{"execute_code", "execute_command", "run", "start_background_shell"};
+  if (!endings.has(outcome)) return Skip::unfinished;
+  if (!tools.has(record["tool"sv].as_string()) || record.find("code"sv)) return Skip::no_command;
   if (record.find("command_bytes"sv)) return Skip::cut;
   if (record.find("input_bytes"sv)) return Skip::input;
   if (record["command"sv].as_string().find(Redactor::mask) != std::string::npos)

@@ -352,15 +352,6 @@ std::string_view front_matter(std::string_view text, std::string_view key);
 // " name (description), ..." of the folders that have a SKILL.md.
 std::string list_skills(const std::string& folder);
 
-// Makes a tool of a text of rows. The first row is the tool, with its effect: it reads, writes
-// files or runs commands, and clients ask their users by that. Each other row is a parameter, which
-// may have a second name. A name in braces in a description is replaced by its value.
-//   NAME \t TITLE \t reads, writes or runs \t DESCRIPTION
-//   NAME or NAME|OTHER \t KIND \t DESCRIPTION
-// Kinds: required (a text), text, A|B (one of these texts), texts (a list), seconds, truth, from N
-// (a whole number).
-mcp::Tool tool_of(std::string_view text, FunctionRef<std::string(std::string_view)> value);
-
 // Disables all tools but this one.
 void disable_other_tools(ToolOptions& options, std::string_view tool);
 

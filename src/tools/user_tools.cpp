@@ -3,6 +3,7 @@
 // The handlers translate between the arguments of a call and the members of UserContainers, which
 // do the work, check the arguments and write the audit log.
 
+#include "tools/tool_texts_internal.hpp"
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
 
@@ -116,38 +117,68 @@ mcp::ToolResult get_artifact(const UserContainers& containers, const std::string
   return answer_with(std::move(object));
 }
 
-// See tool_of() for the texts. {} is the timeout of commands that give none.
+using UserToolHandler = mcp::ToolResult (*)(const UserContainers&, const std::string&,
+                                            const mcp::Call&);
+
+// {} is the timeout of commands that give none.
 struct UserTool {
-  mcp::ToolResult (*handler)(const UserContainers&, const std::string&, const mcp::Call&);
-  const char* text;
+  UserToolHandler handler;
+  ToolText text;
 };
 constexpr UserTool user_tools[] = {
     {execute_bash,
-     "execute_bash\tRun a command\truns\tRuns a shell command in your container and returns its "
-     "exit code, stdout and stderr.\n"
-     "command\trequired\tThe command line, for bash.\n"
-     "timeout\tseconds\tSeconds; default: {}."},
+     {"execute_bash",
+      "Run a command",
+      ToolEffect::runs,
+      "Runs a shell command in your container and returns its exit code, stdout and stderr.",
+      {{"command", Takes::required_text, "The command line, for bash."},
+       {"timeout", Takes::seconds, "Seconds; default: {}."}}}},
     {read_user_file,
-     "read_file\tRead a file\treads\tReads a text file of your container, or some of its lines.\n"
-     "file_path\trequired\tA path in the container; relative ones begin at /workspace.\n"
-     "offset\tfrom 0\tHow many lines to skip; default: 0.\n"
-     "line_count\tfrom 0\tHow many lines to read; default: all."},
+     {"read_file",
+      "Read a file",
+      ToolEffect::reads,
+      "Reads a text file of your container, or some of its lines.",
+      {{"file_path", Takes::required_text,
+        "A path in the container; relative ones begin at /workspace."},
+       {"offset", Takes::from_0, "How many lines to skip; default: 0."},
+       {"line_count", Takes::from_0, "How many lines to read; default: all."}}}},
     {write_user_file,
-     "write_file\tWrite a file\twrites\tWrites a file of your container, or replaces it.\n"
-     "file_path\trequired\tA path in the container; relative ones begin at /workspace.\n"
-     "content\trequired\tThe whole new text."},
+     {"write_file",
+      "Write a file",
+      ToolEffect::writes,
+      "Writes a file of your container, or replaces it.",
+      {{"file_path", Takes::required_text,
+        "A path in the container; relative ones begin at /workspace."},
+       {"content", Takes::required_text, "The whole new text."}}}},
     {read_user_docstring,
-     "read_docstring\tRead a docstring\treads\tReads what a Python function says of itself, "
-     "without "
-     "running it.\n"
-     "file_path\trequired\tA Python file, or a module of /tools (\"pkg.module\").\n"
-     "function_name\trequired\tThe function, or Class.method."},
+     {"read_docstring",
+      "Read a docstring",
+      ToolEffect::reads,
+      "Reads what a Python function says of itself, without running it.",
+      {{"file_path", Takes::required_text,
+        "A Python file, or a module of /tools (\"pkg.module\")."},
+       {"function_name", Takes::required_text, "The function, or Class.method."}}}},
     {list_artifacts,
-     "list_artifacts\tList artifacts\treads\tLists the files in /artifacts, which are what is "
-     "handed over."},
+     {"list_artifacts", "List artifacts", ToolEffect::reads,
+      "Lists the files in /artifacts, which are what is handed over."}},
     {get_artifact,
-     "get_artifact\tGet an artifact\treads\tReads a file of /artifacts.\n"
-     "name\trequired\tIts name, without a directory."}};
+     {"get_artifact",
+      "Get an artifact",
+      ToolEffect::reads,
+      "Reads a file of /artifacts.",
+      {{"name", Takes::required_text, "Its name, without a directory."}}}},
+};
+
+constexpr auto packed_user_tools = pack_names<ToolTextSource<user_tools>>();
+
+// What a tool has besides its texts.
+struct UserToolEntry {
+  UserToolHandler handler = nullptr;
+  ToolFacts facts = {};
+};
+constexpr auto user_tool_entries = pack_entries<user_tools>([](const UserTool& row) {
+  return UserToolEntry{row.handler, facts_of(row.text)};
+});
 
 }  // namespace
 
@@ -191,11 +222,12 @@ std::string list_skills(const std::string& folder) {
 
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id) {
-  for (const UserTool& row : user_tools) {
-    mcp::Tool tool = tool_of(row.text, [&containers](std::string_view) {
-      return seconds_text(containers.options().timeout);
-    });
-    tool.handler = [&containers, user_id, handler = row.handler](const mcp::Call& call) {
+  for (std::size_t row = 0; row < user_tool_entries.size(); ++row) {
+    const UserToolEntry& entry = user_tool_entries[row];
+    mcp::Tool tool = tool_of(
+        packed_user_tools.table(), row, entry.facts,
+        [&containers](std::string_view) { return seconds_text(containers.options().timeout); });
+    tool.handler = [&containers, user_id, handler = entry.handler](const mcp::Call& call) {
       return handler(containers, user_id, call);
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;

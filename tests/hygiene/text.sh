@@ -6,7 +6,8 @@
 cd "$ROOT"
 find . \( -name .git -o -name build -o -name 'build-*' -o -name node_modules -o -name .venv \
   -o -name corpus -o -name __pycache__ \) -prune -o -type f \( -name '*.hpp' -o -name '*.cpp' \
-  -o -name '*.sh' -o -name '*.awk' -o -name '*.py' -o -name '*.mjs' -o -name CMakeLists.txt \
+  -o -name '*.sh' -o -name '*.awk' -o -name '*.py' -o -name '*.mjs' -o -name '*.js' \
+  -o -name '*.css' -o -name '*.html' -o -name CMakeLists.txt \
   -o -name 'Dockerfile*' -o -path './.ci/run' \) -print | sort > "$OUT/sources"
 [ "$HEADER" = "$ROOT/codeexec.hpp" ] || echo "$HEADER" >> "$OUT/sources"
 [ "$(wc -l < "$OUT/sources")" -gt 10 ] || fail "the sources were not found below $ROOT"
@@ -31,7 +32,8 @@ expect_empty "only ASCII" "$OUT/found"
 # Comments and documents say who does what, in the words of the field. What stands between `` is the
 # name of something, as is a word with blanks behind it, in a table; the licence is not our text.
 find src examples docker docs .github README.md -type f \( -name '*.[ch]pp' -o -name '*.md' \
-  -o -name '*.py' -o -name '*.sh' -o -name '*.yaml' -o -name 'Dockerfile*' \) | sort > "$OUT/prose"
+  -o -name '*.js' -o -name '*.py' -o -name '*.sh' -o -name '*.yaml' -o -name 'Dockerfile*' \) \
+  | sort > "$OUT/prose"
 cat > "$OUT/idioms" << 'END'
 told|report, record, show or answer; "known" where something cannot be told
 tell|report, say, show; distinguish; know
@@ -49,7 +51,7 @@ what is what|name the two things
 END
 xargs awk '
   NR == FNR { split($0, pair, "|"); idiom[++idioms] = pair[1]; advice[pair[1]] = pair[2]; next }
-  FNR == 1 { sign = FILENAME ~ /\.md$/ ? "" : FILENAME ~ /\.[ch]pp$/ ? "//" : "#" }
+  FNR == 1 { sign = FILENAME ~ /\.md$/ ? "" : FILENAME ~ /\.([ch]pp|js)$/ ? "//" : "#" }
   /above copyright notice|IN NO EVENT SHALL/ { next }
   {
     at = index($0, sign)
@@ -65,6 +67,14 @@ xargs awk '
   }' "$OUT/idioms" < "$OUT/prose" > "$OUT/found"
 [ "$(wc -l < "$OUT/prose")" -gt 100 ] || fail "the comments and documents were not found"
 expect_empty "comments and documents are in plain words" "$OUT/found"
+
+# the page of --report ----------------------------------------------------------------------------
+
+if command -v node > "$OUT/which"; then
+  expect "the script of the page is JavaScript" node --check src/report/page.js
+else
+  skip "there is no node to read src/report/page.js"
+fi
 
 # the header --------------------------------------------------------------------------------------
 

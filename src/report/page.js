@@ -3,16 +3,7 @@
 //   records -> items -> filtered() -> lanes, plots, list
 //                          ^
 //                        state, which every control changes before show()
-
-#include "report/packed_internal.hpp"
-#include "report/report_internal.hpp"
-
-namespace codeexec {
-inline namespace v0_1 {
-
-namespace {
-
-constexpr char script_text[] = R"js('use strict';
+'use strict';
 const $ = (id) => document.getElementById(id);
 const kept = ['host', 'pid', 'agent_id', 'client', 'session_id', 'tool', 'work_dir', 'container',
   'place', 'sandbox'];
@@ -402,18 +393,3 @@ $('findings').hidden = !summary.findings;
 $('findings').append(make('pre', {tabindex: 0}, ...visible(summary.findings)));
 $('made').textContent = `Made by codeexec-mcp ${summary.version}, ${summary.made}.`;
 show();
-)js";
-
-constexpr auto packed_script =
-    pack<pack_text(script_text, sizeof script_text - 1, nullptr)>(script_text);
-
-}  // namespace
-
-inline namespace inner {
-
-std::string page_script() { return packed_script.text(); }
-
-}  // namespace inner
-
-}  // namespace v0_1
-}  // namespace codeexec
