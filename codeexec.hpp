@@ -99,11 +99,15 @@
 //   executor     needs: base (policy) paths (files) environment sandbox terminal process    the gate
 //   proxy        needs: base process executor   which names commands reach; lets them through
 //   audit        needs: base json process sandbox executor    records of commands, the file of them
-//   place        needs: base json paths files environment sandbox process executor  elsewhere
-//   cluster      needs: base json process executor place    jobs of Slurm, pods of Kubernetes
+//   agent        needs: base json paths environment sandbox process executor
+//                                     starts commands elsewhere; the connection to it
+//   copy         needs: base json paths process executor agent    a workspace, kept alike elsewhere
+//   place        needs: base json paths files environment sandbox process executor agent copy
+//                                     commands on another machine
+//   cluster      needs: base json process executor agent place    jobs of Slurm, pods of Kubernetes
 //   jobs         needs: base regex terminal process executor          background commands
 //   code         needs: base shell paths files process executor       code by language
-//   docker       needs: base json (policy) paths files environment process executor place  containers
+//   docker       needs: base json (policy) paths files environment process executor agent  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
 //   report       needs: base json executor audit    audit logs as a page, as Markdown; for the server
 //   tools        needs: all           binds executors to MCP tools; the server
@@ -119,10 +123,10 @@
 //   CODEEXEC_IMPLEMENT_CORE base paths environment sandbox terminal process executor
 //   CODEEXEC_IMPLEMENT_POLICY regex shell policy
 //   CODEEXEC_IMPLEMENT_MCP json mcp
-//   CODEEXEC_IMPLEMENT_AGENT place
+//   CODEEXEC_IMPLEMENT_AGENT agent
 //   CODEEXEC_IMPLEMENT_TOOLS audit files jobs code tools
 //   CODEEXEC_IMPLEMENT_CONTAINERS docker
-//   CODEEXEC_IMPLEMENT_PLACES cluster
+//   CODEEXEC_IMPLEMENT_PLACES copy place cluster
 //   CODEEXEC_IMPLEMENT_NETWORK proxy
 //   CODEEXEC_IMPLEMENT_PROGRAM report
 //
@@ -413,6 +417,191 @@ std::string to_base64(std::string_view bytes);
 // The bytes, or nothing when the text is not base64 of that kind. Blanks and line ends are skipped,
 // padding may be missing.
 std::optional<std::string> from_base64(std::string_view text);
+
+// sandbox/sandbox.hpp -----------------------------------------------------------------------------
+// What the kernel holds a command to: one compiled object per policy.
+
+// How much of a sandbox must be there for a command to run.
+enum class SandboxMode {
+  off,          // none: commands have the rights of this process; only Limits apply
+  best_effort,  // what this kernel offers; the report lists what is missing
+  strict,       // all that was asked for, or nothing runs
+};
+const char* name(SandboxMode mode) noexcept;
+
+// What commands can reach over sockets.
+enum class Network {
+  host,      // what this process can reach
+  none,      // nothing: no socket of a network family can be made
+  loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
+  allow,     // as loopback, and names by a proxy: ExecutorOptions::allowed_domains
+};
+const char* name(Network network) noexcept;
+
+// Bounds on what one command may use, each no_bound unless set; never more than this process has
+// itself.
+// ProcessResult::limits_reached names the members that a command has reached, as far as that can be
+// seen from outside.
+struct Limits {
+  std::uint64_t cpu_time =
+      no_bound;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
+  // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
+  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. The
+  // report then has memory_per_process enforced and memory missing, and strict mode refuses.
+  std::uint64_t memory = no_bound;
+  // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
+  // never used. Node reserves 16 GiB for a WebAssembly, and Java 4 GiB.
+  std::uint64_t address_space = no_bound;
+  // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
+  // in all (RLIMIT_NPROC), which the kernel does not count for root. The report then has processes
+  // missing and, but for root, processes_per_user enforced; strict mode refuses.
+  std::uint64_t processes = no_bound;
+  std::uint64_t open_files = no_bound;  // descriptors of each process (RLIMIT_NOFILE)
+  std::uint64_t file_size =
+      no_bound;  // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
+  // Bytes by which each of the file systems of the writable directories may fill up during a
+  // command; what other programs write counts, too. The library looks four times a second, and
+  // kills the command. It looks again when the command has ended, and then only reports. Also the
+  // most that one file may have, as with file_size.
+  std::uint64_t disk = no_bound;
+};
+
+struct SandboxOptions {
+  SandboxMode mode = SandboxMode::off;
+  // Directories, or single files, with all below them. Absolute paths. A path that leads through a
+  // symbolic link which a command could have put there is not granted; see create().
+  std::vector<std::string> writable = {};
+  std::vector<std::string> readable = {};
+  // Single files that commands may make, replace and remove in directories that they cannot change
+  // otherwise: absolute paths in at most 8 directories of this user's. For lock files: they are
+  // made with O_EXCL, moved to another name of this list, and removed. Needs Linux 5.14; before it
+  // commands get EACCES.
+  std::vector<std::string> replaceable = {};
+  // The PATH of the commands. The prefixes of its directories outside of the system (~/.cargo,
+  // ~/.pyenv ...) become readable, but for what looks like a secret. So do the programs that links
+  // in these directories lead to, unless a link lies in a writable directory.
+  std::string search_path = {};
+  Network network = Network::host;
+  // With every Network but host: sockets with a path, which reach the services of this host
+  // (docker.sock among them) as far as file permissions let them. Pairs of connected stream sockets
+  // are always there.
+  bool unix_sockets = false;
+  // /dev/shm is writable, for Python's multiprocessing. It is shared with the whole host.
+  bool shared_memory = false;
+  // /dev/pts is theirs, so that they can make pseudo-terminals (script, tmux, expect). Other
+  // terminals of the user are there as well, to be read from and written to.
+  bool terminals = false;
+  // A process table of the command's own: it sees and reaches no process of the host, and none of
+  // its processes can outlive it whatever becomes of this program. An ordinary user needs user
+  // namespaces for it; costs about 0.5 ms. Everything but the writable directories is mounted
+  // read-only for it, so that modes, times and attributes of files elsewhere stay as well.
+  bool pid_namespace = false;
+  // Files and directories that commands can neither change nor replace, though they lie in a
+  // writable directory: relative to each of these, such as ".git/hooks". At most 64. What is not
+  // there when a command begins is not made and not protected. What a link leads to is not
+  // protected. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
+  std::vector<std::string> protected_paths = {};
+  Limits limits = {};
+  // Describe each rule, in SandboxReport::rules. Commands are held in the same way.
+  bool explain = false;
+};
+
+// What is in force. Each name stands in exactly one of the two lists when the mode is not off:
+//   filesystem         writes and reads only where granted (Landlock, Linux 5.13)
+//   rename             files can be moved between directories (ABI 2)
+//   truncate           files outside cannot be emptied (ABI 3, or the filter)
+//   devices            no device can be made, and ioctl only on harmless ones (ABI 5)
+//   signals            no signals to processes outside (ABI 6)
+//   abstract_sockets   no connections to abstract sockets outside (ABI 6, or the network's)
+//   system_calls       the filter (seccomp) refuses what an agent's command does not need
+//   privileges         no_new_privs, and no capabilities
+//   network            as in `network`
+//   containment        nothing of a command outlives it, this program's SIGKILL included
+//   metadata           modes, times and attributes of files stay where nothing can be written:
+//                      with pid_namespace or protected_paths
+//   pid_namespace, protected_paths, memory, processes and so on: what was asked for
+struct SandboxReport {
+  SandboxMode mode = SandboxMode::off;
+  Network network = Network::host;  // what commands really have
+  int landlock_abi = 0;             // of the kernel; 0: there is no Landlock
+  std::vector<std::string> enforced = {};
+  std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
+  // With SandboxOptions::explain, what the kernel is given, for people: a name as above, `limits`
+  // or `namespaces`, then one rule: "system_calls: EPERM bpf ...: parts of the kernel". Rules with
+  // one name follow each other. Empty: nothing is enforced.
+  std::vector<std::string> rules = {};
+};
+
+// A policy, compiled once and applied in each child between clone and exec; the host itself is
+// never restricted. Copies share it. Does not change after create(); any thread may use it.
+//
+// What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
+// anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;
+// with Network::host everything the network reaches. docs/sandbox.md has the list, with an answer
+// to each.
+class Sandbox {
+ public:
+  // No sandbox and no limits.
+  Sandbox() = default;
+
+  // Builds the policy and tries it in a child that attempts what is forbidden: what only claims to
+  // work counts as missing. In strict mode anything missing is an error (ErrorCode::unsupported)
+  // that names all of it, and so is a grant that cannot be given; best_effort leaves the grant out.
+  //   Errors in both: invalid_argument for a path that is not absolute or has a NUL in it, for a
+  //   grant of `/` or of a directory above the system's, and for a limit that cannot be had.
+  static Expected<Sandbox> create(const SandboxOptions& options);
+
+  const SandboxReport& report() const noexcept;
+
+  // Whether every granted path still is the file it was at create(). The kernel's rules belong to
+  // the files, not to the paths: a path that now leads elsewhere gives no new rights, but it is a
+  // sign that something is wrong.
+  Expected<void> check_grants() const;
+
+ private:
+  friend class Process;
+  struct State;
+  std::shared_ptr<const State> state_ = {};
+};
+
+// agent/agent.hpp ---------------------------------------------------------------------------------
+// What runs commands elsewhere for this program: in a container, on another machine.
+
+// The description that an agent gave of its place when it was reached.
+struct PlaceFacts {
+  std::string version = {};  // of the agent
+  std::string machine = {};  // its processor, as `uname -m` says it
+  std::string host = {};     // its name
+  std::uint64_t uid = 0;     // of the agent, and of its commands
+  std::string home = {};     // the meaning of `~`; empty: not known
+  // The canonical path there of a workspace that is only there, or copied to another path. Empty:
+  // the path is the same as here.
+  std::string workspace = {};
+  SandboxReport sandbox = SandboxReport();
+};
+
+// A place that this library has made, as it was found in an engine.
+struct FoundPlace {
+  std::string name = {};          // in the engine
+  std::string agent = {};         // the agent_id of its executor; empty: none
+  std::chrono::seconds age = {};  // less than 0: not known
+  std::string host = {};          // of the program that has made it
+  std::string pid = {};           // of that program
+  // Whether that program still runs. Empty: it is of another machine or user.
+  std::optional<bool> maker_runs = {};
+  std::string state = {};    // in the engine's words
+  bool was_removed = false;  // by the call that found it
+};
+
+// The agent of containers: takes orders on descriptor `in` and answers on `out` until the input ends;
+// then all that it has started is killed, and it returns. It starts programs with the variables and
+// the rights of this process. One thread at a time: the calling one, and no other. Both descriptors
+// are borrowed; `out` does not block while it runs. On Linux, other processes of the user are kept
+// from looking into this one (PR_SET_DUMPABLE). Errors are written to standard error.
+// Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
+// place_main() is the agent of other machines, too. This one refuses a workspace that is only there
+// or copied, and questions about its files.
+int agent_main(int in, int out);
 
 // environment/environment.hpp ---------------------------------------------------------------------
 // The variables, the venv and the prefix of a command.
@@ -895,152 +1084,6 @@ class Policy final : public Guard {
 
 // Policy::create(), for ExecutorWings.
 Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options);
-
-// sandbox/sandbox.hpp -----------------------------------------------------------------------------
-// What the kernel holds a command to: one compiled object per policy.
-
-// How much of a sandbox must be there for a command to run.
-enum class SandboxMode {
-  off,          // none: commands have the rights of this process; only Limits apply
-  best_effort,  // what this kernel offers; the report lists what is missing
-  strict,       // all that was asked for, or nothing runs
-};
-const char* name(SandboxMode mode) noexcept;
-
-// What commands can reach over sockets.
-enum class Network {
-  host,      // what this process can reach
-  none,      // nothing: no socket of a network family can be made
-  loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
-  allow,     // as loopback, and names by a proxy: ExecutorOptions::allowed_domains
-};
-const char* name(Network network) noexcept;
-
-// Bounds on what one command may use, each no_bound unless set; never more than this process has
-// itself.
-// ProcessResult::limits_reached names the members that a command has reached, as far as that can be
-// seen from outside.
-struct Limits {
-  std::uint64_t cpu_time =
-      no_bound;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
-  // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
-  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. The
-  // report then has memory_per_process enforced and memory missing, and strict mode refuses.
-  std::uint64_t memory = no_bound;
-  // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
-  // never used. Node reserves 16 GiB for a WebAssembly, and Java 4 GiB.
-  std::uint64_t address_space = no_bound;
-  // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
-  // in all (RLIMIT_NPROC), which the kernel does not count for root. The report then has processes
-  // missing and, but for root, processes_per_user enforced; strict mode refuses.
-  std::uint64_t processes = no_bound;
-  std::uint64_t open_files = no_bound;  // descriptors of each process (RLIMIT_NOFILE)
-  std::uint64_t file_size =
-      no_bound;  // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
-  // Bytes by which each of the file systems of the writable directories may fill up during a
-  // command; what other programs write counts, too. The library looks four times a second, and
-  // kills the command. It looks again when the command has ended, and then only reports. Also the
-  // most that one file may have, as with file_size.
-  std::uint64_t disk = no_bound;
-};
-
-struct SandboxOptions {
-  SandboxMode mode = SandboxMode::off;
-  // Directories, or single files, with all below them. Absolute paths. A path that leads through a
-  // symbolic link which a command could have put there is not granted; see create().
-  std::vector<std::string> writable = {};
-  std::vector<std::string> readable = {};
-  // Single files that commands may make, replace and remove in directories that they cannot change
-  // otherwise: absolute paths in at most 8 directories of this user's. For lock files: they are
-  // made with O_EXCL, moved to another name of this list, and removed. Needs Linux 5.14; before it
-  // commands get EACCES.
-  std::vector<std::string> replaceable = {};
-  // The PATH of the commands. The prefixes of its directories outside of the system (~/.cargo,
-  // ~/.pyenv ...) become readable, but for what looks like a secret. So do the programs that links
-  // in these directories lead to, unless a link lies in a writable directory.
-  std::string search_path = {};
-  Network network = Network::host;
-  // With every Network but host: sockets with a path, which reach the services of this host
-  // (docker.sock among them) as far as file permissions let them. Pairs of connected stream sockets
-  // are always there.
-  bool unix_sockets = false;
-  // /dev/shm is writable, for Python's multiprocessing. It is shared with the whole host.
-  bool shared_memory = false;
-  // /dev/pts is theirs, so that they can make pseudo-terminals (script, tmux, expect). Other
-  // terminals of the user are there as well, to be read from and written to.
-  bool terminals = false;
-  // A process table of the command's own: it sees and reaches no process of the host, and none of
-  // its processes can outlive it whatever becomes of this program. An ordinary user needs user
-  // namespaces for it; costs about 0.5 ms. Everything but the writable directories is mounted
-  // read-only for it, so that modes, times and attributes of files elsewhere stay as well.
-  bool pid_namespace = false;
-  // Files and directories that commands can neither change nor replace, though they lie in a
-  // writable directory: relative to each of these, such as ".git/hooks". At most 64. What is not
-  // there when a command begins is not made and not protected. What a link leads to is not
-  // protected. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
-  std::vector<std::string> protected_paths = {};
-  Limits limits = {};
-  // Describe each rule, in SandboxReport::rules. Commands are held in the same way.
-  bool explain = false;
-};
-
-// What is in force. Each name stands in exactly one of the two lists when the mode is not off:
-//   filesystem         writes and reads only where granted (Landlock, Linux 5.13)
-//   rename             files can be moved between directories (ABI 2)
-//   truncate           files outside cannot be emptied (ABI 3, or the filter)
-//   devices            no device can be made, and ioctl only on harmless ones (ABI 5)
-//   signals            no signals to processes outside (ABI 6)
-//   abstract_sockets   no connections to abstract sockets outside (ABI 6, or the network's)
-//   system_calls       the filter (seccomp) refuses what an agent's command does not need
-//   privileges         no_new_privs, and no capabilities
-//   network            as in `network`
-//   containment        nothing of a command outlives it, this program's SIGKILL included
-//   metadata           modes, times and attributes of files stay where nothing can be written:
-//                      with pid_namespace or protected_paths
-//   pid_namespace, protected_paths, memory, processes and so on: what was asked for
-struct SandboxReport {
-  SandboxMode mode = SandboxMode::off;
-  Network network = Network::host;  // what commands really have
-  int landlock_abi = 0;             // of the kernel; 0: there is no Landlock
-  std::vector<std::string> enforced = {};
-  std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
-  // With SandboxOptions::explain, what the kernel is given, for people: a name as above, `limits`
-  // or `namespaces`, then one rule: "system_calls: EPERM bpf ...: parts of the kernel". Rules with
-  // one name follow each other. Empty: nothing is enforced.
-  std::vector<std::string> rules = {};
-};
-
-// A policy, compiled once and applied in each child between clone and exec; the host itself is
-// never restricted. Copies share it. Does not change after create(); any thread may use it.
-//
-// What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
-// anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;
-// with Network::host everything the network reaches. docs/sandbox.md has the list, with an answer
-// to each.
-class Sandbox {
- public:
-  // No sandbox and no limits.
-  Sandbox() = default;
-
-  // Builds the policy and tries it in a child that attempts what is forbidden: what only claims to
-  // work counts as missing. In strict mode anything missing is an error (ErrorCode::unsupported)
-  // that names all of it, and so is a grant that cannot be given; best_effort leaves the grant out.
-  //   Errors in both: invalid_argument for a path that is not absolute or has a NUL in it, for a
-  //   grant of `/` or of a directory above the system's, and for a limit that cannot be had.
-  static Expected<Sandbox> create(const SandboxOptions& options);
-
-  const SandboxReport& report() const noexcept;
-
-  // Whether every granted path still is the file it was at create(). The kernel's rules belong to
-  // the files, not to the paths: a path that now leads elsewhere gives no new rights, but it is a
-  // sign that something is wrong.
-  Expected<void> check_grants() const;
-
- private:
-  friend class Process;
-  struct State;
-  std::shared_ptr<const State> state_ = {};
-};
 
 // terminal/terminal.hpp ---------------------------------------------------------------------------
 // Terminals: their screen, their keys.
@@ -2008,19 +2051,6 @@ Json to_json(const AuditRecord& record);
 // place/place.hpp ---------------------------------------------------------------------------------
 // Commands on another machine, in a container, anywhere that a pipe leads to.
 
-// The description that an agent gave of its place when it was reached.
-struct PlaceFacts {
-  std::string version = {};  // of the agent
-  std::string machine = {};  // its processor, as `uname -m` says it
-  std::string host = {};     // its name
-  std::uint64_t uid = 0;     // of the agent, and of its commands
-  std::string home = {};     // the meaning of `~`; empty: not known
-  // The canonical path there of a workspace that is only there, or copied to another path. Empty:
-  // the path is the same as here.
-  std::string workspace = {};
-  SandboxReport sandbox = SandboxReport();
-};
-
 // Makes a place and removes it, such as a job of a cluster. One executor has it, and calls it from
 // one thread at a time.
 class PlaceEngine {
@@ -2079,19 +2109,6 @@ class PlacePool {
   struct State;
   PlacePool() = default;
   std::shared_ptr<State> state_ = {};
-};
-
-// A place that this library has made, as it was found in an engine.
-struct FoundPlace {
-  std::string name = {};          // in the engine
-  std::string agent = {};         // the agent_id of its executor; empty: none
-  std::chrono::seconds age = {};  // less than 0: not known
-  std::string host = {};          // of the program that has made it
-  std::string pid = {};           // of that program
-  // Whether that program still runs. Empty: it is of another machine or user.
-  std::optional<bool> maker_runs = {};
-  std::string state = {};    // in the engine's words
-  bool was_removed = false;  // by the call that found it
 };
 
 // Where the workspace of a place is.
@@ -2207,14 +2224,9 @@ class PlaceExecutor : public Executor {
   std::shared_ptr<Place> place_ = {};
 };
 
-// The agent: takes orders on descriptor `in` and answers on `out` until the input ends; then all
-// that it has started is killed, and it returns. It starts programs with the variables and the
-// rights of this process. One thread at a time: the calling one, and no other. Both descriptors are
-// borrowed; `out` does not block while it runs. On Linux, other processes of the user are kept from
-// looking into this one (PR_SET_DUMPABLE). Errors are written to standard error.
-// Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
-// For files of a workspace that is only there it starts its own program once more, with the one
-// argument --place, which must then call this with the standard streams.
+// The agent of another machine: agent_main(), with workspaces that are only there or copied.
+// For files of these it starts its own program once more, with the one argument --place, which must
+// then call this with the standard streams.
 int place_main(int in, int out);
 
 // cluster/cluster.hpp -----------------------------------------------------------------------------
@@ -2509,7 +2521,7 @@ struct ContainerOptions {
   // away, and when the program dies, however that happens.
   bool persistent = false;
   // The agent, which starts the commands in the container: a static codeexec-mcp of the engine's
-  // machine, or another program that calls place_main() for the argument --place; it is mounted
+  // machine, or another program that calls agent_main() for the argument --place; it is mounted
   // read-only. Empty: the codeexec-mcp that the image has.
   std::string agent = {};
   std::chrono::milliseconds start_timeout = std::chrono::seconds(15);  // of the agent
@@ -20573,7 +20585,7 @@ std::size_t DeleteGuard::created_files() const {
 
 #if !defined(CODEEXEC_GROUP_15) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES))
 #define CODEEXEC_GROUP_15
 
 // paths/paths_internal.hpp ------------------------------------------------------------------------
@@ -20857,7 +20869,7 @@ Expected<UniqueFd> PathRules::open_found(const Expected<std::string>& path, bool
 #endif  // CODEEXEC_GROUP_16
 
 #if !defined(CODEEXEC_GROUP_17) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS))
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_PLACES))
 #define CODEEXEC_GROUP_17
 
 // paths/elsewhere_internal.hpp --------------------------------------------------------------------
@@ -20889,8 +20901,8 @@ class FilesElsewhere {
 
 #endif  // CODEEXEC_GROUP_17
 
-#if !defined(CODEEXEC_GROUP_18) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
-    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#if !defined(CODEEXEC_GROUP_18) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
 #define CODEEXEC_GROUP_18
 
 // files/files_internal.hpp ------------------------------------------------------------------------
@@ -32499,11 +32511,6 @@ class PrivateFolder {
   static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
                                                                std::string_view prefix,
                                                                std::string_view parent = {});
-  // For a copy of the workspace of that path, which becomes its own: an empty one of that path,
-  // where it can be had and the workspace itself is marked, so that it is not empty, or one in
-  // $XDG_CACHE_HOME, ~/.cache, /var/tmp or /tmp.
-  static Expected<std::shared_ptr<const PrivateFolder>> for_copy(std::string& workspace,
-                                                                 bool is_marked);
 
   PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   PrivateFolder(const PrivateFolder&) = delete;
@@ -32828,7 +32835,8 @@ std::string note_of_gaps(const SandboxReport& report, Network asked) {
 
 #if !defined(CODEEXEC_GROUP_43) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_NETWORK))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK))
 #define CODEEXEC_GROUP_43
 
 // executor/slots_internal.hpp ---------------------------------------------------------------------
@@ -34579,7 +34587,8 @@ void Executor::Admission::check_files(const Executor& executor, const Command& c
 
 #if !defined(CODEEXEC_GROUP_45) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_NETWORK))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK))
 #define CODEEXEC_GROUP_45
 
 // executor/network_internal.hpp -------------------------------------------------------------------
@@ -37871,8 +37880,8 @@ Json to_json(const AuditRecord& record) {
     defined(CODEEXEC_IMPLEMENT_PLACES))
 #define CODEEXEC_GROUP_50
 
-// place/place_internal.hpp ------------------------------------------------------------------------
-// The frames that agent and client exchange, and the client.
+// agent/frames_internal.hpp -----------------------------------------------------------------------
+// The frames that an agent and its client exchange.
 //
 // The agent begins with a line: greeting_mark, the number of the protocol and a newline. The client
 // looks for that line behind all that ssh or a login script prints. After it both directions carry
@@ -37939,15 +37948,9 @@ inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
-// The ground that the agent's program is asked about: see answer_question().
-inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
-// The folder of the shell that has brought the agent, which begins there.
-inline constexpr const char* start_variable = "CODEEXEC_PLACE_START";
 inline constexpr int place_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
-inline constexpr std::size_t stream_window = std::size_t{256} << 10;
-inline constexpr std::size_t most_window = std::size_t{8} << 20;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 
 inline constexpr std::uint32_t connection_bit = std::uint32_t{1} << 31;
@@ -37991,118 +37994,6 @@ std::uint32_t number_in(std::string_view bytes);
 // The payload of a credit frame. read_credit() is false for a frame that is none.
 std::string credit_text(Channel channel, std::size_t bytes);
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes);
-// The payload of an `end`. read_end() is false for a text that no agent writes.
-std::string end_text(const ProcessResult& result);
-bool read_end(std::string_view text, ProcessResult& result);
-// A text of an agent, of at most 4 KiB.
-std::string bounded(const Json& value);
-
-// Gives a pipe more room, so that both ends wake up less often for a flood. A failure is ignored.
-void widen_pipe(int fd);
-
-Json to_json(const SandboxOptions& options);
-SandboxOptions sandbox_options_from(const Json& object);
-Json to_json(const SandboxReport& report);
-SandboxReport sandbox_report_from(const Json& object);
-std::vector<std::string> texts_in(const Json& list);
-
-// A file in a folder, which shows an agent that it has the same folder. The destructor removes it.
-class Nonce {
- public:
-  explicit Nonce(const std::string& folder);
-  Nonce(const Nonce&) = delete;
-  Nonce& operator=(const Nonce&) = delete;
-  ~Nonce();
-  const std::string& path() const { return path_; }
-  const std::string& content() const { return content_; }
-  // The reason why there is no such file, or empty.
-  const std::string& problem() const { return problem_; }
-
- private:
-  const std::string name_ = ".codeexec-" + random_hex(16);
-  const std::string content_ = random_hex(16);
-  UniqueFd folder_ = UniqueFd();
-  std::string path_ = {};
-  std::string problem_ = {};
-};
-
-// The first frame of every client, to which a client adds its wishes:
-//
-//   sandbox      what commands are held to; without it, they are in a strict one
-//   ground       the workspace and the roots, see ground_of(); empty: any
-//   remote       the workspace is only there, and the ground is looked up, unless `found`
-//   copy         the workspace is copied there, see copy_options(). `marked`: see CopyMark
-//   venv         a virtual environment, and `auto_venv`: those of workspaces count
-//   lines        the way to the client holds back what ends in no newline
-//   connections  commands reach the client's proxy, and nothing else
-//   nonces       files, whose contents are the answer
-//   container    the agent is in one: it gives up its capabilities, unless it `keeps` them, sees to
-//                HOME and USER, and reports when memory has run out. `home`, `gitconfig`: the text
-//                of a .gitconfig for a home that has none, `user`: UID:GID, or its name there, that
-//                commands become
-//   prepare      see prepare_container(), if the agent is not in the namespace `mounts`
-Json new_hello(std::chrono::milliseconds keep_alive);
-// The answer in all that an agent has printed; empty: it has not answered yet.
-std::optional<Json> answer_in(std::string_view printed);
-
-// In the agent: for each path the content of the file, null if this user may not read it, or the
-// error.
-Json answers_to(const Json& nonces);
-
-// What identifies a program among all of its machine, also after the machine was restarted.
-struct ProgramIdentity {
-  std::string host = {};
-  std::string boot = {};
-  // Its user, and the process table in which its number means something.
-  std::string space = {};
-  std::string pid = {};
-  std::string start = {};
-};
-
-ProgramIdentity own_identity();
-
-// The text that marks what a program has made in an engine: its parts with a `;` between them.
-std::string owner_text(const ProgramIdentity& program);
-// Takes those parts off the text, with the `;` after the last one.
-ProgramIdentity take_owner(std::string_view& text);
-
-// Whether a program still runs. Empty: it is of another machine or user.
-std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own);
-
-// Since a time as of RFC 3339, such as 2026-01-31T12:00:00.5+01:00; -1 when it is none.
-std::chrono::seconds age_since(const std::string& time);
-
-// How often memory has run out in the container of this process.
-std::uint64_t oom_kills_here();
-
-// By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
-// empty; `folders` that everybody may write to. Returns which of `programs` are not there.
-Json prepare_container(const Json& wanted);
-
-// Sees to capabilities, HOME, USER and .gitconfig, as a hello has it, and finds out what commands
-// become. False: there is no such user.
-bool settle_in_container(const Json& hello, long& uid, long& gid);
-
-// The script for a shell that becomes the agent. If the file is not there, the script writes
-// bring_mark and reads the file from the same pipe.
-std::string bring_text(std::string_view file);
-inline constexpr std::string_view bring_mark = "codeexec-bring\n";
-
-// A workspace, and each root after a NUL and its Permission as a digit.
-std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
-std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
-
-// Puts the home of the agent's user in place of a `~` at the start.
-void look_at_home(std::string& path);
-
-// Makes its paths canonical as they are on this host.
-Expected<void> find_ground(std::string& ground);
-
-// Reads a FileMessage from one descriptor, and writes the answer to the other. The ground is a text
-// in JSON. Returns 0, or 1. The agent starts its own program once more for that, with the argument
-// --place and the ground in question_variable: so a disk that does not answer holds up no other
-// command, and the program has the user of commands.
-int answer_question(std::string_view ground, int in, int out);
 
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
@@ -38124,6 +38015,19 @@ class PlaceFrames {
   unsigned char kind_ = 0;
   std::uint32_t id_ = 0;
 };
+
+// agent/flow_internal.hpp -------------------------------------------------------------------------
+// Bytes on their way between an agent and its client, and how many may be.
+
+CODEEXEC_INNER {
+
+inline constexpr std::size_t stream_window = std::size_t{256} << 10;
+inline constexpr std::size_t most_window = std::size_t{8} << 20;
+
+// Gives a pipe more room, so that both ends wake up less often for a flood. A failure is ignored.
+void widen_pipe(int fd);
+
+}  // inner
 
 // Bytes on their way to a descriptor that does not block. Linear in what goes through it.
 struct PlaceQueue {
@@ -38154,34 +38058,6 @@ struct PlaceWindow {
   // run; 0 as long as that is not worth a frame.
   std::size_t credit(std::size_t held, std::size_t commands);
 };
-
-// A command, as the payload of `start` has it: an object of JSON, then these texts, each with a NUL
-// after it, then the script.
-struct PlaceRequest {
-  std::string work_dir = {};
-  std::string venv = {};  // its `bin` goes before the PATH there; empty: none
-  std::vector<std::string> argv = {};
-  std::vector<std::string> set = {};    // NAME=value
-  std::vector<std::string> unset = {};  // names
-  bool has_script = false;              // becomes descriptor 3
-  std::string script = {};
-  bool tells = false;  // descriptor 3 is a pipe to the session
-  bool merge_streams = false;
-  int terminal_rows = 0;
-  int terminal_cols = 0;
-  bool has_input = false;
-  bool waited_for = false;  // `started` is wanted
-  std::chrono::milliseconds timeout = no_limit;
-  std::chrono::milliseconds kill_grace = std::chrono::milliseconds(0);
-
-  // A program of the agent's own, which answers questions until its input ends.
-  static PlaceRequest question();
-  std::string text() const;
-  // False: it is not as text() makes it.
-  bool read(std::string_view text);
-};
-
-class PlaceCommand;
 
 // The streams of a command there, or of a connection of one. The mutex of the link guards them.
 struct PlaceStreams {
@@ -38222,6 +38098,570 @@ struct PlaceStreams {
   bool take_credit(const Frame& frame, Channel wanted);
 };
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_50
+
+#if !defined(CODEEXEC_GROUP_51) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_51
+
+// agent/connections_internal.hpp ------------------------------------------------------------------
+// The agent's end of the connections that commands make to the client's proxy.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// A socket of this host's 127.0.0.1 that listens on any free port; none, and errno.
+UniqueFd listen_for_proxy(unsigned& port);
+
+}  // inner
+
+// Accepts connections and moves their bytes, as long as the client has room for them. It holds a
+// window of what came for each, and nothing of what it reads. The thread of the agent calls it.
+//
+//   set = ...; watch(set); poll; serve(set)     take() with each frame of a connection
+class PlaceConnections {
+ public:
+  using Send = Function<void(FrameKind, std::uint32_t, std::string_view)>;
+  explicit PlaceConnections(Send send) : send_(std::move(send)) {}
+
+  // Has the command make its connections by that listening socket.
+  void add(std::uint32_t command, UniqueFd listener) {
+    listeners_.push_back({command, std::move(listener)});
+  }
+  // The command has ended, and so do its connections.
+  void remove(std::uint32_t command);
+  void clear();
+  // Adds its descriptors; `room`: so many bytes may be sent now, `commands`: so many run. Returns
+  // when to do so again.
+  Clock::time_point watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands);
+  // Does what is possible by the events of that set, with a buffer of longest_payload.
+  void serve(const std::vector<pollfd>& set, char* buffer);
+  // False: no client sends such a frame.
+  bool take(const Frame& frame);
+
+ private:
+  struct Listener {
+    std::uint32_t command;
+    UniqueFd socket;
+    std::size_t connections = 0;
+  };
+  // `out` leads to the command, and input comes from it.
+  struct Connection : PlaceStreams {
+    Listener* listener = nullptr;
+    bool is_over() const { return source == Source::nothing && out.ended && out.waiting.empty(); }
+  };
+  using Place = std::list<Connection>::iterator;
+
+  bool has_room(const Listener& listener) const {
+    return retry_ == Clock::time_point::max() &&
+           may_connect(listener.connections, connections_.size());
+  }
+  Place find(std::uint32_t id);
+  Place drop(Place connection);  // returns the next one
+  void accept_all(Listener& listener);
+  void read(Connection& connection, char* buffer);
+  void write(Connection& connection);
+
+  const Send send_;
+  std::list<Listener> listeners_ = {};
+  std::list<Connection> connections_ = {};
+  [[maybe_unused]] std::uint32_t last_id_ = 0;          // on Linux
+  Clock::time_point retry_ = Clock::time_point::max();  // when there were no descriptors
+  std::size_t first_ = 0;  // in the set, the place of the first descriptor
+  std::size_t room_ = 0;
+  std::size_t commands_ = 0;
+};
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_51
+
+#if !defined(CODEEXEC_GROUP_52) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_52
+
+// agent/messages_internal.hpp ---------------------------------------------------------------------
+// What stands in the frames: wishes, answers, commands and their ends.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// The first frame of every client, to which a client adds its wishes:
+//
+//   sandbox      what commands are held to; without it, they are in a strict one
+//   ground       the workspace and the roots, see ground_of(); empty: any
+//   remote       the workspace is only there, and the ground is looked up, unless `found`
+//   copy         the workspace is copied there, see copy_options(). `marked`: see CopyMark
+//   venv         a virtual environment, and `auto_venv`: those of workspaces count
+//   lines        the way to the client holds back what ends in no newline
+//   connections  commands reach the client's proxy, and nothing else
+//   nonces       files, whose contents are the answer
+//   container    the agent is in one: it gives up its capabilities, unless it `keeps` them, sees to
+//                HOME and USER, and reports when memory has run out. `home`, `gitconfig`: the text
+//                of a .gitconfig for a home that has none, `user`: UID:GID, or its name there, that
+//                commands become
+//   prepare      see prepare_container(), if the agent is not in the namespace `mounts`
+Json new_hello(std::chrono::milliseconds keep_alive);
+// The answer in all that an agent has printed; empty: it has not answered yet.
+std::optional<Json> answer_in(std::string_view printed);
+
+// The payload of an `end`. read_end() is false for a text that no agent writes.
+std::string end_text(const ProcessResult& result);
+bool read_end(std::string_view text, ProcessResult& result);
+// A text of an agent, of at most 4 KiB.
+std::string bounded(const Json& value);
+
+Json to_json(const SandboxOptions& options);
+SandboxOptions sandbox_options_from(const Json& object);
+Json to_json(const SandboxReport& report);
+SandboxReport sandbox_report_from(const Json& object);
+std::vector<std::string> texts_in(const Json& list);
+
+// A workspace, and each root after a NUL and its Permission as a digit.
+std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
+std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
+
+}  // inner
+
+// A command, as the payload of `start` has it: an object of JSON, then these texts, each with a NUL
+// after it, then the script.
+struct PlaceRequest {
+  std::string work_dir = {};
+  std::string venv = {};  // its `bin` goes before the PATH there; empty: none
+  std::vector<std::string> argv = {};
+  std::vector<std::string> set = {};    // NAME=value
+  std::vector<std::string> unset = {};  // names
+  bool has_script = false;              // becomes descriptor 3
+  std::string script = {};
+  bool tells = false;  // descriptor 3 is a pipe to the session
+  bool merge_streams = false;
+  int terminal_rows = 0;
+  int terminal_cols = 0;
+  bool has_input = false;
+  bool waited_for = false;  // `started` is wanted
+  std::chrono::milliseconds timeout = no_limit;
+  std::chrono::milliseconds kill_grace = std::chrono::milliseconds(0);
+
+  // A program of the agent's own, which answers questions until its input ends.
+  static PlaceRequest question();
+  std::string text() const;
+  // False: it is not as text() makes it.
+  bool read(std::string_view text);
+};
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_52
+
+#if !defined(CODEEXEC_GROUP_53) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_53
+
+// agent/agent_internal.hpp ------------------------------------------------------------------------
+// The agent: the program elsewhere that starts the commands there.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// What an agent of another machine does besides: it finds or copies the workspace, and answers
+// questions about its files. The agent of a container has none of it.
+class AgentWorkspace {
+ public:
+  virtual ~AgentWorkspace() = default;
+  // Finds or makes the workspace and the roots that a hello asks for, which become `ground`, and sets
+  // what of the variables of commands depends on them.
+  virtual Expected<void> settle(const Json& hello, std::string& ground,
+                                EnvironmentOptions& variables) = 0;
+  // The variable, as NAME=value, with which this program is started once more, with the argument
+  // --place, for questions about the files there: so a disk that does not answer holds up no other
+  // command, and the program has the user of commands.
+  virtual std::string question() const = 0;
+};
+
+// One thread drives all: the orders, the commands, the answers. It holds at most queue_limit bytes
+// and a frame of each command's output, a window of each command's input, and one request.
+//
+//   run() --> waits for hello --> greeted_ --> ending_ --> returns, when no command is left
+//             no other frame      orders       the input has ended, or is wrong, or silent: all
+//             is accepted                      commands are killed, and nothing more is sent
+class PlaceAgent {
+ public:
+  // Without a workspace, the agent serves a container.
+  PlaceAgent(int in, int out, AgentWorkspace* workspace)
+      : in_(in), out_(out), workspace_(workspace) {}
+  PlaceAgent(const PlaceAgent&) = delete;
+  PlaceAgent& operator=(const PlaceAgent&) = delete;
+  int run();
+
+ private:
+  using State = Process::State;
+
+  static constexpr std::size_t queue_limit = std::size_t{64} << 10;
+  static constexpr std::size_t most_commands = 1024;
+
+  struct Running {
+    std::uint32_t id = 0;
+    std::shared_ptr<State> state = {};
+    std::size_t credit[2] = {stream_window, stream_window};
+    PlaceWindow input_window = {};
+    std::uint64_t oom_kills = 0;  // at the start, in its container
+    bool has_input = false;
+    bool input_watched = false;  // until the client has been sent input_closed
+    UniqueFd told = UniqueFd();
+  };
+
+  void loop();
+  // So many bytes may be added to the queue.
+  std::size_t room() const {
+    const std::size_t left = queue_limit - std::min(queue_limit, queue_.size());
+    return left < longest_payload / 2 ? 0 : left;
+  }
+  void make_room(Running& command);
+  void receive();
+  bool take(const Frame& frame);
+  bool greet(std::string_view text);
+  Expected<void> settle(const Json& hello, Json& answer);
+  Expected<void> settle_ground(const Json& hello, std::string& ground);
+  Expected<void> settle_sandbox(const Json& hello, std::string_view ground, Json& answer);
+  bool start(std::uint32_t id, std::string_view text);
+  Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
+                         ProcessOptions& options);
+  Expected<void> give_proxy(Running& command, ProcessOptions& options);
+  void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
+  void watch_input(Running& command);
+  Running* find(std::uint32_t id);
+  void send(FrameKind kind, std::uint32_t id, std::string_view payload);
+  void stay_heard();  // sends what waits, and something where that is due
+  void flush();
+  void end(const char* why);
+
+  const int in_;
+  const int out_;
+  AgentWorkspace* const workspace_;
+  bool ending_ = false;
+  bool killing_ = false;
+  std::string problem_ = {};  // why it ends; empty: the input has ended
+  bool greeted_ = false;
+  bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
+  bool contained_ = false;
+  bool has_proxy_ = false;  // the client has one
+  bool is_remote_ = false;  // the workspace is only here
+  long uid_ = -1;           // that commands become
+  long gid_ = -1;
+  std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
+  Clock::time_point last_heard_ = Clock::now();
+  Clock::time_point last_sent_ = Clock::now();
+  std::optional<Environment> environment_ = {};
+  Sandbox sandbox_ = {};
+  std::shared_ptr<const PrivateFolder> home_ = {};  // of commands in a sandbox
+  std::vector<std::string> weak_variables_ = {};    // that any other setting of them replaces
+  PlaceFrames reader_ = {};
+  std::unique_ptr<char[]> bytes_{new char[longest_payload]};
+  State::ReadBuffer buffer_ = {};
+  std::string request_ = {};  // the parts so far
+  std::uint32_t request_id_ = 0;
+  PlaceQueue queue_ = PlaceQueue();
+  UniqueFd oom_score_ = UniqueFd();
+  std::string own_oom_score_ = {};
+  std::list<Running> commands_ = {};
+  PlaceConnections connections_{[this](FrameKind kind, std::uint32_t id, std::string_view payload) {
+    send(kind, id, payload);
+  }};
+};
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_53
+
+#if !defined(CODEEXEC_GROUP_54) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_54
+
+// agent/contained_internal.hpp --------------------------------------------------------------------
+// The agent in a container.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// How often memory has run out in the container of this process.
+std::uint64_t oom_kills_here();
+
+// By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
+// empty; `folders` that everybody may write to. Returns which of `programs` are not there.
+Json prepare_container(const Json& wanted);
+
+// Sees to capabilities, HOME, USER and .gitconfig, as a hello has it, and finds out what commands
+// become. False: there is no such user.
+bool settle_in_container(const Json& hello, long& uid, long& gid);
+
+}  // inner
+
+// agent/agent.cpp ---------------------------------------------------------------------------------
+// The agent: its life, its connection to the client, and the orders of that.
+
+int PlaceAgent::run() {
+#if defined(__linux__)
+  // Afterwards the file belongs to root.
+  constexpr char oom_file[] = "/proc/self/oom_score_adj";
+  if (const auto text = read_whole_file(oom_file, 16, "file"sv)) own_oom_score_ = *text;
+  oom_score_.reset(above_standard_streams(::open(oom_file, O_WRONLY | O_CLOEXEC)));
+  // Commands run as the same user. They must not read this program's memory and variables, nor
+  // write to its descriptors, through /proc.
+  ::prctl(PR_SET_DUMPABLE, 0);
+#endif
+  const int flags = ::fcntl(out_, F_GETFL);
+  ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
+  for (const int fd : {in_, out_}) widen_pipe(fd);
+  queue_.bytes = concat("%%\n", {greeting_mark, place_protocol});
+  flush();
+  loop();
+  std::string bye;
+  put_frame(bye, FrameKind::bye, 0, {});
+  if (queue_.empty()) (void)write_to_pipe(out_, bye);
+  ::fcntl(out_, F_SETFL, flags);
+  if (problem_.empty()) return 0;
+  std::fprintf(stderr, "codeexec place: %s\n", problem_.c_str());
+  return 1;
+}
+
+void PlaceAgent::loop() {
+  std::vector<pollfd> set;
+  while (!ending_ || !commands_.empty()) {
+    const bool full = queue_.size() > 4 * queue_limit;
+    set.clear();
+    set.push_back({ending_ ? -1 : in_, full ? short{0} : short{POLLIN}, 0});
+    set.push_back({ending_ || queue_.empty() ? -1 : out_, POLLOUT, 0});
+    // Before the hello there is no deadline: a client that has gone ends the pipe.
+    Clock::time_point deadline =
+        ending_ || !greeted_
+            ? Clock::time_point::max()
+            : std::min(later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_)));
+    // The first command becomes the last one, so that each gets its share of the room.
+    if (commands_.size() > 1) commands_.splice(commands_.end(), commands_, commands_.begin());
+    const std::size_t polled = commands_.size();
+    for (Running& command : commands_) {
+      make_room(command);
+      command.state->add_descriptors(set);
+      deadline = std::min(deadline, command.state->deadline());
+    }
+    deadline = std::min(deadline, connections_.watch(set, room(), commands_.size()));
+    // The commands have not looked at kill_asked yet.
+    if (std::exchange(killing_, false)) deadline = Clock::now();
+    wait_for_events(set, deadline);
+    const Clock::time_point woke = Clock::now();
+    connections_.serve(set, bytes_.get());
+    if (set[0].revents) receive();
+    std::size_t left = polled;
+    for (auto at = commands_.begin(); left > 0; --left) {
+      Running& command = *at;
+      command.state->step(set, buffer_);
+      if (!command.state->over()) {
+        if (command.input_watched) watch_input(command);
+        ++at;
+        continue;
+      }
+      ProcessResult& result = command.state->result;
+      if (contained_ && oom_kills_here() > command.oom_kills && result.limits_reached.empty())
+        result.limits_reached.push_back("memory");
+      if (command.told) {
+        const std::string told = read_session_text(command.told);
+        for (std::size_t i = 0; i < told.size(); i += longest_payload)
+          send(FrameKind::told, command.id, std::string_view(told).substr(i, longest_payload));
+      }
+      connections_.remove(command.id);
+      send(FrameKind::end, command.id, end_text(result));
+      at = commands_.erase(at);
+    }
+    if (ending_) continue;
+    // What has come since the wait is not read yet.
+    if (woke >= later(last_heard_, keep_alive_))
+      end("nothing was heard for the time of keep_alive");
+    stay_heard();
+  }
+}
+
+// A stream is read only as far as the client has room for it. The output of a command that is
+// killed with the connection is dropped.
+void PlaceAgent::make_room(Running& command) {
+  const std::size_t most = room() == 0 ? 0 : longest_payload;
+  for (const Stream stream : {Stream::out, Stream::err})
+    command.state->room(stream) =
+        ending_ ? longest_payload : std::min(most, command.credit[stream == Stream::out ? 0 : 1]);
+}
+
+void PlaceAgent::receive() {
+  const ssize_t size = ::read(in_, bytes_.get(), longest_payload);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (size <= 0) return end(size < 0 ? "the input cannot be read" : nullptr);
+  last_heard_ = Clock::now();
+  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)}, [this](const Frame& frame) {
+        // Many that come at once may take long to start.
+        if (frame.kind == FrameKind::start) stay_heard();
+        return !ending_ && take(frame);
+      }))
+    end("what came in is not of this protocol");
+}
+
+void PlaceAgent::end(const char* why) {
+  if (ending_) return;
+  ending_ = killing_ = true;
+  if (why) problem_ = why;
+  connections_.clear();
+  for (Running& command : commands_) {
+    command.state->kill_asked.store(true);
+    make_room(command);
+  }
+}
+
+auto PlaceAgent::find(std::uint32_t id) -> Running* {
+  for (Running& command : commands_)
+    if (command.id == id) return &command;
+  return nullptr;
+}
+
+// An order for a command that has just ended is ignored: the client could not know.
+bool PlaceAgent::take(const Frame& frame) {
+  const std::string_view payload = frame.payload;
+  if (frame.kind == FrameKind::ping) return true;
+  if (frame.kind == FrameKind::hello) return !greeted_ && greet(payload);
+  if (!greeted_) return false;
+  if (frame.kind == FrameKind::request || frame.kind == FrameKind::start) {
+    if (!request_.empty() && frame.id != request_id_) return false;
+    if (request_.size() + payload.size() > longest_request) return false;
+    request_id_ = frame.id;
+    request_ += payload;
+    if (frame.kind == FrameKind::request) return true;
+    const std::string request = std::exchange(request_, {});
+    return start(frame.id, request);
+  }
+  if ((frame.id & connection_bit) != 0) return connections_.take(frame);
+  Running* const command = find(frame.id);
+  const auto is = [&frame](FrameKind kind, std::size_t size) {
+    return frame.kind == kind && frame.payload.size() == size;
+  };
+  if (frame.kind == FrameKind::input) {
+    if (!command) return true;
+    if (!command->has_input || !command->input_window.use(payload.size())) return false;
+    command->state->give_input(payload);
+    return true;
+  }
+  if (is(FrameKind::input_end, 0)) {
+    if (command) command->state->end_input();
+    return true;
+  }
+  if (is(FrameKind::resize, 8)) {
+    const TerminalSize size = {static_cast<int>(number_in(payload) & INT_MAX),
+                               static_cast<int>(number_in(payload.substr(4)) & INT_MAX)};
+    if (command && command->state->resize(size)) command->state->apply_size();
+    return size.is_valid();
+  }
+  if (is(FrameKind::signal, 1)) {
+    const int number = static_cast<unsigned char>(payload[0]);
+    if (!command || number == 0 || number > 64) return number <= 64;
+    if (number == SIGKILL)
+      command->state->kill_asked.store(true);
+    else
+      command->state->signal_tree(number);
+    return true;
+  }
+  Channel channel{};
+  std::size_t bytes = 0;
+  if (frame.kind != FrameKind::credit || !read_credit(frame, channel, bytes)) return false;
+  if (!command) return true;
+  if (channel == Channel::input) return false;
+  std::size_t& credit = command->credit[channel == Channel::out ? 0 : 1];
+  if (bytes > most_window - credit) return false;
+  credit += bytes;
+  return true;
+}
+
+void PlaceAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
+  Running* const command = find(id);
+  if (!command || ending_) return;
+  const std::size_t which = stream == Stream::out ? 0 : 1;
+  command->credit[which] -= bytes.size();
+  command->state->room(stream) -= bytes.size();
+  send(which == 0 ? FrameKind::out : FrameKind::err, id, bytes);
+}
+
+// Reports how much of the input the program has read, and when it reads no more.
+void PlaceAgent::watch_input(Running& command) {
+  const State& state = *command.state;
+  if (!state.takes_input()) {
+    command.input_watched = false;
+    return send(FrameKind::input_closed, command.id, {});
+  }
+  const std::size_t credit = command.input_window.credit(state.waiting_input(), commands_.size());
+  if (credit != 0) send(FrameKind::credit, command.id, credit_text(Channel::input, credit));
+}
+
+void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
+  if (ending_) return;
+  put_frame(queue_.bytes, kind, id, payload);
+  if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n"sv);
+}
+
+void PlaceAgent::stay_heard() {
+  if (Clock::now() >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
+  flush();
+}
+
+void PlaceAgent::flush() {
+  if (ending_ || queue_.empty()) return;
+  const ssize_t size = queue_.write_to(out_);
+  if (size > 0)
+    last_sent_ = Clock::now();
+  else if (size < 0 && errno != EAGAIN && errno != EINTR)
+    end("nobody reads the output");
+}
+
+int agent_main(int in, int out) { return PlaceAgent(in, out, nullptr).run(); }
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_54
+
+#if !defined(CODEEXEC_GROUP_55) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_55
+
+// agent/link_internal.hpp -------------------------------------------------------------------------
+// The client's end of a connection to an agent.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// What a shell writes when it wants the program of an agent: see AgentUpload.
+inline constexpr std::string_view bring_mark = "codeexec-bring\n";
+
+}  // inner
+
+class PlaceCommand;
+
+// The program of an agent, for a shell at the other end, which becomes that.
+struct AgentUpload {
+  // For the shell. It writes bring_mark where it has no such program, and reads that from the same
+  // pipe.
+  std::string script = {};
+  std::string program = {};
+};
+
 // One connection to an agent, and the thread that serves it. The agent may be hostile: a frame that
 // is not as the table above has it ends the connection.
 //
@@ -38240,12 +38680,15 @@ class PlaceLink {
   struct Wanted {
     std::string name = {};  // for messages
     ProcessOptions transport = ProcessOptions();
-    std::string agent = {};  // a file that a shell there gets; empty: an agent is there
     std::chrono::milliseconds connect_timeout = {};
-    Json hello = {};                       // see new_hello()
-    std::string workspace = {};            // that must be the same there; empty: any
-    Function<void()> meanwhile = {};       // called once the transport has been started
-    Function<std::string()> account = {};  // see PlaceEngine::Way
+    Json hello = {};                  // see new_hello()
+    std::string workspace = {};       // that must be the same there; empty: any
+    Function<void()> meanwhile = {};  // called once the transport has been started
+    // When a shell is at the other end: what it is given. Called once the transport has been started.
+    Function<Expected<void>(AgentUpload&)> upload = {};
+    // Returns why the other end has gone, on one line; empty: not known. Called once the connection
+    // was lost, in the thread of the link.
+    Function<std::string()> account = {};
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
@@ -38344,6 +38787,9 @@ class PlaceLink {
   std::map<std::uint32_t, PlaceStreams> connections_ = {};
 };
 
+// agent/command_internal.hpp ----------------------------------------------------------------------
+// One command elsewhere, at the client.
+
 // The options of an executor that its commands need.
 struct PlaceSettings {
   PlaceSettings(Environment variables, std::string shell_path, const Variables& set);
@@ -38426,82 +38872,1902 @@ class PlaceCommand : public RemoteCommand {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_50
+#endif  // CODEEXEC_GROUP_55
 
-#if !defined(CODEEXEC_GROUP_51) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_51
+#if !defined(CODEEXEC_GROUP_56) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_56
 
-// place/connections_internal.hpp ------------------------------------------------------------------
+// agent/command.cpp -------------------------------------------------------------------------------
+// One command in a place.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, const Variables& set)
+    : environment(std::move(variables)),
+      shell(std::move(shell_path)),
+      sets_path(sets_variable(set, "PATH"sv)),
+      sets_lang(sets_variable(set, "LANG"sv)) {}
+
+Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admission& admission,
+                                         const PlaceSettings& settings, PlaceRequest& request) {
+  // This is checked before any lock: in a fork, a thread that is not here may hold it.
+  if (settings.owner != ::getpid())
+    return make_error(ErrorCode::unsupported,
+                      "this process is a fork of the one that the connection belongs to, and needs "
+                      "an executor of its own");
+  auto environment = settings.environment.resolve(admission.directory.path, command.environment);
+  if (!environment) return environment.failure();
+  admission.result.venv = environment->venv;
+  request.work_dir = admission.directory.path;
+  request.unset = admission.unset;
+  const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH"sv);
+  const bool sets_lang = settings.sets_lang || sets_variable(command.environment, "LANG"sv);
+  if (!sets_path) request.venv = environment->venv;
+  for (std::string& variable : environment->variables)
+    if ((sets_path || !starts_with(variable, "PATH="sv)) &&
+        (sets_lang || !starts_with(variable, "LANG="sv)))
+      request.set.push_back(std::move(variable));
+
+  request.argv = admission.words_to_run(command, settings.shell, environment->prefix);
+  if (!admission.admitted()) return {};
+  request.tells = admission.third == Executor::Admission::Third::session;
+  request.has_script = admission.third == Executor::Admission::Third::script;
+  if (request.has_script) request.script = command.script;
+  std::size_t size = request.script.size();
+  for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
+    size += total_size(*texts) + texts->size();
+    for (const std::string& text : *texts)
+      if (has_nul(text))
+        return make_error(ErrorCode::invalid_argument,
+                          "a command has a NUL byte in it, which no program can be given");
+  }
+  if (size > longest_request - longest_payload)
+    return make_error(ErrorCode::limit, "a command may have at most 64 MiB in a place");
+  request.merge_streams = admission.process.merge_streams;
+  request.terminal_rows = command.terminal_rows;
+  request.terminal_cols = command.terminal_cols;
+  request.has_input = !command.input.empty() || command.keep_input_open;
+  const ProcessOptions& process = admission.process;
+  request.kill_grace = process.kill_grace;
+  // This side keeps the time limit. The agent has a later one, if the connection hangs.
+  constexpr std::chrono::milliseconds slack = std::chrono::seconds(1);
+  if (process.timeout < no_limit - process.kill_grace - slack)
+    request.timeout = process.timeout + process.kill_grace + slack;
+  return {};
+}
+
+PlaceCommand::~PlaceCommand() {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  if (!streams_.running) {
+    link_->commands_.erase(streams_.id);
+    return;
+  }
+  link_->send(FrameKind::signal, streams_.id, kill_text);
+  link_->commands_[streams_.id] = nullptr;
+}
+
+bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
+                          ProcessResult& failure) {
+  const auto fail = [&failure](int error, std::string_view what) {
+    failure.outcome = Outcome::not_started;
+    failure.step = "setup";
+    failure.system_error = error;
+    failure.message = concat("%: %", {what, errno_text(error)});
+    return false;
+  };
+  if (!make_pipe(streams_.out.reader, streams_.out.writer) ||
+      (!request_.merge_streams && !make_pipe(streams_.err.reader, streams_.err.writer)) ||
+      (request_.has_input && !make_pipe(streams_.input_reader, input_writer_)))
+    return fail(errno, "cannot make the pipes of a command"sv);
+  for (const UniqueFd* fd : {&streams_.out.reader, &streams_.out.writer, &streams_.err.reader,
+                             &streams_.err.writer, &streams_.input_reader, &input_writer_})
+    if (*fd) set_nonblocking(*fd);
+  request_.waited_for = wait;
+  const std::string text = request_.text();
+  std::unique_lock<std::mutex> lock(link_->mutex_);
+  if (link_->lost()) {
+    lost_ = true;
+    tell_end(failure);
+    failure.outcome = Outcome::not_started;
+    failure.step = "place";
+    return false;
+  }
+  do streams_.id = ++link_->last_id_ & ~connection_bit;
+  while (streams_.id == 0 || link_->commands_.count(streams_.id) != 0);
+  link_->commands_[streams_.id] = this;
+  streams_.running = true;
+  std::string_view rest = text;
+  for (; rest.size() > longest_payload; rest.remove_prefix(longest_payload))
+    link_->send(FrameKind::request, streams_.id, rest.substr(0, longest_payload));
+  link_->send(FrameKind::start, streams_.id, rest);
+  if (!wait) return true;
+  wait_for_start(lock, cancel);
+  if (!has_begun()) {
+    const bool cancelled = cancel && cancel->cancelled();
+    failure.outcome = cancelled ? Outcome::cancelled : Outcome::unknown;
+    failure.step = "start";
+    failure.message = concat("% has not begun it %, and kills it if it does",
+                             {link_->name_, cancelled ? "yet" : "in time"});
+    return false;
+  }
+  if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
+  tell_end(failure);
+  return false;
+}
+
+void PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                  const std::optional<CancelToken>& cancel,
+                                  Clock::time_point deadline) const {
+  lock.unlock();
+  wait_for_event(begun_, cancel, deadline);
+  lock.lock();
+}
+
+void PlaceCommand::take(Stream stream, std::string_view bytes,
+                        FunctionRef<void(std::string_view)> use) {
+  if (bytes.empty()) return;
+  use(bytes);
+  const Channel channel = stream == Stream::out ? Channel::out : Channel::err;
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  PlaceStreams::Flow& taken = streams_.flow(channel);
+  taken.untaken -= std::min(taken.untaken, bytes.size());
+  if (!streams_.running) return;
+  const std::size_t credit = taken.window.credit(taken.untaken, link_->commands_.size());
+  if (credit != 0) link_->send(FrameKind::credit, streams_.id, credit_text(channel, credit));
+}
+
+UniqueFd PlaceCommand::take_input(std::string_view& given) {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  streams_.input = std::exchange(given, {});
+  if (input_writer_) link_->wake();
+  return std::move(input_writer_);
+}
+
+bool PlaceCommand::ended() const {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  return !streams_.running && streams_.out.untaken == 0 && streams_.err.untaken == 0;
+}
+
+bool PlaceCommand::was_lost() const {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  return lost_ && !link_->has_left_;
+}
+
+bool PlaceCommand::signal(int number) {
+  const char byte = static_cast<char>(number);
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  if (!streams_.running || number <= 0 || number > 64) return false;
+  link_->send(FrameKind::signal, streams_.id, {&byte, 1});
+  return true;
+}
+
+bool PlaceCommand::can_resize() const {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  return link_->resizes_;
+}
+
+void PlaceCommand::resize(TerminalSize size) {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  if (streams_.running)
+    link_->send(FrameKind::resize, streams_.id,
+                number_bytes(static_cast<std::size_t>(size.rows)) +
+                    number_bytes(static_cast<std::size_t>(size.cols)));
+}
+
+// Closes the pipes as soon as all output is in them, which ends the wait for it.
+void PlaceCommand::come_to_an_end() {
+  streams_.running = false;
+  streams_.input_reader.reset();
+  for (PlaceStreams::Flow* const flow : {&streams_.out, &streams_.err}) {
+    flow->ended = true;
+    flow->write();
+  }
+  begun_.cancel();
+}
+
+void PlaceCommand::tell_end(ProcessResult& result) const {
+  if (lost_) {
+    result.outcome = Outcome::unknown;
+    result.message =
+        concat("the connection to % was lost (%%",
+               {link_->name_, link_->reason_,
+                request_.waited_for && !started_ ? ") before it was known to have begun"
+                                                 : "): what ran there is ended with it"});
+    return;
+  }
+  if (!end_) {
+    result.outcome = Outcome::unknown;
+    result.message = concat(
+        "% has not told its end in time after it was killed; some of its processes may still be "
+        "running",
+        {link_->name_});
+    return;
+  }
+  result = *end_;
+}
+
+void PlaceCommand::finish(ProcessResult& result) {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  tell_end(result);
+  streams_.input = {};
+}
+
+// agent/connections.cpp ---------------------------------------------------------------------------
 // The agent's end of the connections that commands make to the client's proxy.
+
+CODEEXEC_INNER {
+
+UniqueFd listen_for_proxy(unsigned& port) {
+#if defined(__linux__)
+  constexpr int backlog = 512;
+  UniqueFd fd(
+      above_standard_streams(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (!fd || ::bind(fd.get(), any, size) != 0 || ::listen(fd.get(), backlog) != 0 ||
+      ::getsockname(fd.get(), any, &size) != 0)
+    return {};
+  port = ntohs(address.sin_port);
+  return fd;
+#else
+  port = 0;
+  errno = ENOSYS;
+  return {};
+#endif
+}
+
+}  // inner
+
+void PlaceConnections::remove(std::uint32_t command) {
+  for (Place next = connections_.begin(); next != connections_.end();)
+    next = next->listener->command == command ? drop(next) : std::next(next);
+  listeners_.remove_if([&](const Listener& listener) { return listener.command == command; });
+}
+
+void PlaceConnections::clear() {
+  connections_.clear();
+  listeners_.clear();
+}
+
+Clock::time_point PlaceConnections::watch(std::vector<pollfd>& set, std::size_t room,
+                                          std::size_t commands) {
+  first_ = set.size();
+  room_ = room;
+  commands_ = commands;
+  if (retry_ != Clock::time_point::max() && Clock::now() >= retry_)
+    retry_ = Clock::time_point::max();
+  // The first connection becomes the last one, so that each gets its share of the room.
+  if (connections_.size() > 1)
+    connections_.splice(connections_.end(), connections_, connections_.begin());
+  for (const Listener& listener : listeners_)
+    set.push_back({room > 0 && has_room(listener) ? listener.socket.get() : -1, POLLIN, 0});
+  for (const Connection& connection : connections_) {
+    int events = connection.out.waiting.empty() ? 0 : POLLOUT;
+    if (room > 0 && connection.input_window > 0) events |= POLLIN;
+    if (connection.source == PlaceStreams::Source::nothing) events &= ~POLLIN;
+    set.push_back({events != 0 ? connection.out.writer.get() : -1, static_cast<short>(events), 0});
+  }
+  return retry_;
+}
+
+void PlaceConnections::serve(const std::vector<pollfd>& set, char* buffer) {
+  std::size_t at = first_ + listeners_.size();
+  for (Place next = connections_.begin(); next != connections_.end(); ++at) {
+    if (set[at].revents != 0) {
+      if (!next->out.waiting.empty()) write(*next);
+      read(*next, buffer);
+    }
+    next = next->is_over() ? drop(next) : std::next(next);
+  }
+  at = first_;
+  for (Listener& listener : listeners_)
+    if (set[at++].revents != 0) accept_all(listener);
+}
+
+void PlaceConnections::accept_all([[maybe_unused]] Listener& listener) {
+#if defined(__linux__)
+  while (has_room(listener)) {
+    UniqueFd fd(above_standard_streams(
+        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+    if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (!fd && errno != EAGAIN) retry_ = later(Clock::now(), std::chrono::milliseconds(100));
+    if (!fd) return;
+    Connection& connection = connections_.emplace_back();
+    do connection.id = ++last_id_ | connection_bit;
+    while (&*find(connection.id) != &connection);
+    connection.listener = &listener;
+    connection.out.writer = std::move(fd);
+    connection.out.is_socket = true;
+    connection.source = PlaceStreams::Source::socket;
+    ++listener.connections;
+    send_(FrameKind::connect, connection.id, number_bytes(listener.command));
+  }
+#endif
+}
+
+auto PlaceConnections::find(std::uint32_t id) -> Place {
+  return find_where(connections_,
+                    [id](const Connection& connection) { return connection.id == id; });
+}
+
+auto PlaceConnections::drop(Place connection) -> Place {
+  --connection->listener->connections;
+  send_(FrameKind::end, connection->id, {});
+  return connections_.erase(connection);
+}
+
+void PlaceConnections::read(Connection& connection, char* buffer) {
+  const std::size_t most = std::min({longest_payload, connection.input_window, room_});
+  if (connection.source == PlaceStreams::Source::nothing || most == 0) return;
+  const ssize_t size = ::read(connection.input_fd(), buffer, most);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const std::size_t bytes = size > 0 ? static_cast<std::size_t>(size) : 0;
+  connection.input_window -= bytes;
+  room_ -= bytes;
+  if (bytes == 0) connection.source = PlaceStreams::Source::nothing;
+  send_(FrameKind::out, connection.id, {buffer, bytes});
+}
+
+void PlaceConnections::write(Connection& connection) {
+  const std::size_t credit = connection.out.pass(commands_ + connections_.size());
+  if (credit != 0) send_(FrameKind::credit, connection.id, credit_text(Channel::input, credit));
+}
+
+// A frame for one that has just ended is ignored: the client could not know.
+bool PlaceConnections::take(const Frame& frame) {
+  const bool is_input = frame.kind == FrameKind::input;
+  const bool is_credit = frame.kind == FrameKind::credit;
+  const bool is_end = frame.kind == FrameKind::input_end && frame.payload.empty();
+  const bool is_signal = frame.kind == FrameKind::signal && frame.payload.size() == 1;
+  const Place connection = find(frame.id);
+  if (connection == connections_.end()) return is_input || is_credit || is_end || is_signal;
+  if (is_credit) return connection->take_credit(frame, Channel::out);
+  if (is_input ? !connection->out.take(frame.payload) : !is_end && !is_signal) return false;
+  if (is_signal) connection->source = PlaceStreams::Source::nothing;
+  if (is_signal && frame.payload == kill_text) connection->out.waiting.clear();
+  if (!is_input) connection->out.ended = true;
+  write(*connection);
+  if (connection->is_over()) drop(connection);
+  return true;
+}
+
+// agent/contained.cpp -----------------------------------------------------------------------------
+// The agent in a container.
+
+namespace {
+
+// Appends to a file of the system, or makes it. A failure is ignored: a root may be read-only.
+void add_to(const char* path, std::string_view text, mode_t mode) {
+  const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (file) (void)write_all(file.get(), text);
+}
+
+// The number of a user or group; -1 for a text that is not one of the kernel's.
+long id_in(const std::string& text) {
+  constexpr long long most = 0xfffffffe;
+  if (text.empty() || !all_are(text, is_digit)) return -1;
+  const long long number = std::strtoll(text.c_str(), nullptr, 10);
+  return number > most ? -1 : static_cast<long>(number);
+}
+
+bool is_in_path(std::string_view name) {
+  const char* const path = std::getenv("PATH");
+  for (std::string_view rest = path ? path : "/bin:/usr/bin"; !rest.empty();)
+    if (::access(concat("%/%", {take_part(rest, ':'), name}).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::uint64_t oom_kills_here() {
+#if CODEEXEC_HAS_SANDBOX
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"})
+    if (const auto text = read_whole_file(path, 4096, "file"sv))
+      return counter_in(*text, "oom_kill"sv);
+#endif
+  return 0;
+}
+
+// Programs such as ssh and sudo serve only users that have a name.
+Json prepare_container(const Json& wanted) {
+  const std::string& uid = wanted["uid"sv].as_string();
+  bool is_known = uid.empty();
+  for (const SystemUser& user : system_users("/etc/passwd")) is_known = is_known || user.uid == uid;
+  if (!is_known)
+    add_to("/etc/passwd",
+           concat("user%:x:%:%::%:/bin/sh\n",
+                  {uid, uid, wanted["gid"sv].as_string(), wanted["home"sv].as_string()}),
+           0644);
+  if (!uid.empty()) {
+    constexpr char rule[] = "/etc/sudoers.d/codeexec";
+    (void)::unlink(rule);
+    add_to(rule, concat("#% ALL=(ALL:ALL) NOPASSWD: ALL\n", {uid}), 0440);
+  }
+  for (const std::string& path : texts_in(wanted["folders"sv])) {
+    (void)::mkdir(path.c_str(), 0777);
+    (void)::chmod(path.c_str(), 01777);
+  }
+  std::vector<std::string> lacks;
+  for (std::string& program : texts_in(wanted["programs"sv]))
+    if (!is_in_path(program)) lacks.push_back(std::move(program));
+  return list_of(lacks);
+}
+
+bool settle_in_container(const Json& hello, long& uid, long& gid) {
+#if CODEEXEC_HAS_SANDBOX
+  const CapabilityHeader header = {};
+  const CapabilityData none[2] = {};
+  if (!hello["keeps"sv].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
+#endif
+  std::string_view group = hello["user"sv].as_string();
+  SystemUser user;
+  user.uid = take_part(group, ':');
+  user.gid = group;
+  const bool becomes = !user.uid.empty();
+  if (!becomes) user.uid = std::to_string(::getuid());
+  user.name = concat("user%", {user.uid});
+  for (SystemUser& known : system_users("/etc/passwd")) {
+    if (known.uid != user.uid && (known.name != user.uid || !becomes)) continue;
+    if (!user.gid.empty()) known.gid.swap(user.gid);
+    user = std::move(known);
+  }
+  if (becomes) {
+    for (const SystemUser& known : system_users("/etc/group"))
+      if (known.name == user.gid) user.gid = known.uid;
+    uid = id_in(user.uid);
+    gid = id_in(user.gid);
+    if (uid < 0 || gid < 0) return false;
+  } else if (const char* const given = std::getenv("HOME")) {
+    user.home = given;
+  }
+  if (const std::string& given = hello["home"sv].as_string(); !given.empty()) user.home = given;
+  struct stat status {};
+  const bool is_own =
+      ::stat(user.home.c_str(), &status) == 0 &&
+      (becomes ? status.st_uid == static_cast<uid_t>(uid) || (status.st_mode & S_IWOTH) != 0
+               : ::access(user.home.c_str(), W_OK) == 0);
+  if (!is_own) user.home = "/tmp";
+  ::setenv("HOME", user.home.c_str(), 1);
+  if (const std::string& text = hello["gitconfig"sv].as_string();
+      !text.empty() && !std::getenv("GIT_CONFIG_GLOBAL")) {
+    const UniqueFd file(::open(concat("%/.gitconfig", {user.home}).c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (file) (void)write_all(file.get(), text);
+    if (file && becomes)
+      (void)!::fchown(file.get(), static_cast<uid_t>(uid), static_cast<gid_t>(gid));
+  }
+  for (const char* variable : {"USER", "LOGNAME"})
+    ::setenv(variable, user.name.c_str(), becomes ? 1 : 0);
+  return true;
+}
+
+// agent/flow.cpp ----------------------------------------------------------------------------------
+// How many bytes may be on their way, and what waits for room in a pipe.
+
+void widen_pipe([[maybe_unused]] int fd) {
+#if defined(__linux__)
+  constexpr int bytes = 256 << 10;
+  ::fcntl(fd, F_SETPIPE_SZ, bytes);
+#endif
+}
+
+}  // inner
+
+std::size_t PlaceWindow::credit(std::size_t held, std::size_t commands) {
+  const std::size_t open = left + held;
+  if (allowed - open < allowed / 2) return 0;
+  const std::size_t most = std::max(stream_window, most_window / commands);
+  if (most <= open) return 0;
+  allowed = most;
+  left = most - held;
+  return most - open;
+}
+
+ssize_t PlaceQueue::write_to(int fd) {
+  const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
+  if (size <= 0) return size;
+  written += static_cast<std::size_t>(size);
+  // No more is moved than was written before.
+  if (written >= bytes.size() - written) {
+    bytes.erase(0, written);
+    written = 0;
+  }
+  return size;
+}
+
+bool PlaceStreams::Flow::take(std::string_view bytes) {
+  if (bytes.empty() || !window.use(bytes.size())) return false;
+  untaken += bytes.size();
+  if (waiting.empty() && writer) {
+    const ssize_t size = write_to_pipe(writer.get(), bytes);
+    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
+  }
+  waiting.bytes += bytes;
+  return true;
+}
+
+// What has no reader any more is dropped.
+void PlaceStreams::Flow::write() {
+  if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno != EAGAIN &&
+      errno != EINTR) {
+    waiting.clear();
+    untaken = 0;
+    ended = ended || is_socket;
+  }
+  if (!ended || !waiting.empty()) return;
+  if (is_socket)
+    ::shutdown(writer.get(), SHUT_WR);
+  else
+    writer.reset();
+}
+
+std::size_t PlaceStreams::Flow::pass(std::size_t sharers) {
+  write();
+  untaken = waiting.size();
+  return ended || !writer ? 0 : window.credit(untaken, sharers);
+}
+
+bool PlaceStreams::take_credit(const Frame& frame, Channel wanted) {
+  Channel channel{};
+  std::size_t bytes = 0;
+  if (!read_credit(frame, channel, bytes) || channel != wanted) return false;
+  if (bytes > most_window - input_window) return false;
+  input_window += bytes;
+  return true;
+}
+
+// agent/frames.cpp --------------------------------------------------------------------------------
+// Frames.
+
+namespace {
+
+constexpr std::size_t frame_head = 9;
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string number_bytes(std::size_t value) {
+  std::string bytes;
+  for (int shift = 0; shift < 32; shift += 8)
+    bytes += static_cast<char>(static_cast<unsigned char>(value >> shift));
+  return bytes;
+}
+
+std::uint32_t number_in(std::string_view bytes) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload) {
+  out += number_bytes(payload.size());
+  out += static_cast<char>(kind);
+  out += number_bytes(id);
+  out += payload;
+}
+
+std::string credit_text(Channel channel, std::size_t bytes) {
+  return static_cast<char>(channel) + number_bytes(bytes);
+}
+
+bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
+  if (frame.payload.size() != 5 || static_cast<unsigned char>(frame.payload[0]) > 2) return false;
+  channel = static_cast<Channel>(frame.payload[0]);
+  bytes = number_in(frame.payload.substr(1));
+  return true;
+}
+
+}  // inner
+
+bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
+  while (!bytes.empty()) {
+    // A frame that came in pieces is put together, any other is used where it lies.
+    const auto move_in = [&](std::size_t size) {
+      const std::size_t missing = size - std::min(size, held_.size());
+      held_ += bytes.substr(0, missing);
+      bytes.remove_prefix(std::min(missing, bytes.size()));
+      return held_.size() >= size;
+    };
+    if (left_ > 0) {
+      const std::string_view piece = bytes.substr(0, left_);
+      left_ -= piece.size();
+      bytes.remove_prefix(piece.size());
+      if (!use({static_cast<FrameKind>(kind_), id_, piece})) return false;
+      continue;
+    }
+    const bool whole_head = held_.empty() && bytes.size() >= frame_head;
+    if (!whole_head && !move_in(frame_head)) return true;
+    const std::string_view head = whole_head ? bytes : std::string_view(held_);
+    const std::size_t payload = number_in(head);
+    if (payload > longest_payload) return false;
+    const Frame frame = {static_cast<FrameKind>(head[4]), number_in(head.substr(5)), {}};
+    if (payload > 0 && (frame.kind == FrameKind::input || frame.kind == FrameKind::out ||
+                        frame.kind == FrameKind::err)) {
+      kind_ = static_cast<unsigned char>(frame.kind);
+      id_ = frame.id;
+      left_ = payload;
+      if (whole_head) bytes.remove_prefix(frame_head);
+      held_.clear();
+      continue;
+    }
+    const std::size_t size = frame_head + payload;
+    if (whole_head && bytes.size() >= size) {
+      if (!use({frame.kind, frame.id, bytes.substr(frame_head, payload)})) return false;
+      bytes.remove_prefix(size);
+      continue;
+    }
+    if (!move_in(size)) return true;
+    const bool goes_on = use({frame.kind, frame.id, std::string_view(held_).substr(frame_head)});
+    held_.clear();
+    if (!goes_on) return false;
+  }
+  return true;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_56
+
+#if !defined(CODEEXEC_GROUP_57) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS))
+#define CODEEXEC_GROUP_57
+
+// agent/nonce_internal.hpp ------------------------------------------------------------------------
+// How an agent shows that it has the same folder as its client.
 
 namespace codeexec {
 inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
-// A socket of this host's 127.0.0.1 that listens on any free port; none, and errno.
-UniqueFd listen_for_proxy(unsigned& port);
+// A file in a folder, which shows an agent that it has the same folder. The destructor removes it.
+class Nonce {
+ public:
+  explicit Nonce(const std::string& folder);
+  Nonce(const Nonce&) = delete;
+  Nonce& operator=(const Nonce&) = delete;
+  ~Nonce();
+  const std::string& path() const { return path_; }
+  const std::string& content() const { return content_; }
+  // The reason why there is no such file, or empty.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  const std::string name_ = ".codeexec-" + random_hex(16);
+  const std::string content_ = random_hex(16);
+  UniqueFd folder_ = UniqueFd();
+  std::string path_ = {};
+  std::string problem_ = {};
+};
+
+// In the agent: for each path the content of the file, null if this user may not read it, or the
+// error.
+Json answers_to(const Json& nonces);
 
 }  // inner
 
-// Accepts connections and moves their bytes, as long as the client has room for them. It holds a
-// window of what came for each, and nothing of what it reads. The thread of the agent calls it.
-//
-//   set = ...; watch(set); poll; serve(set)     take() with each frame of a connection
-class PlaceConnections {
- public:
-  using Send = Function<void(FrameKind, std::uint32_t, std::string_view)>;
-  explicit PlaceConnections(Send send) : send_(std::move(send)) {}
+}  // namespace v0_1
+}  // namespace codeexec
 
-  // Has the command make its connections by that listening socket.
-  void add(std::uint32_t command, UniqueFd listener) {
-    listeners_.push_back({command, std::move(listener)});
-  }
-  // The command has ended, and so do its connections.
-  void remove(std::uint32_t command);
-  void clear();
-  // Adds its descriptors; `room`: so many bytes may be sent now, `commands`: so many run. Returns
-  // when to do so again.
-  Clock::time_point watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands);
-  // Does what is possible by the events of that set, with a buffer of longest_payload.
-  void serve(const std::vector<pollfd>& set, char* buffer);
-  // False: no client sends such a frame.
-  bool take(const Frame& frame);
+#endif  // CODEEXEC_GROUP_57
 
- private:
-  struct Listener {
-    std::uint32_t command;
-    UniqueFd socket;
-    std::size_t connections = 0;
+#if !defined(CODEEXEC_GROUP_58) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_58
+
+// agent/hello.cpp ---------------------------------------------------------------------------------
+// The agent: it prepares what a hello asks for.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+bool PlaceAgent::greet(std::string_view text) {
+  const auto hello = Json::parse(text);
+  if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
+  greeted_ = true;
+  ends_lines_ = (*hello)["lines"sv].as_bool();
+  Json answer = Json::object();
+  set_member(answer, "protocol", place_protocol);
+  set_member(answer, "version", CODEEXEC_VERSION_STRING);
+  set_member(answer, "resizes", true);
+  set_member(answer, "connections", true);
+  if (const auto ok = settle(*hello, answer); !ok) set_member(answer, "error", ok.error().message);
+  send(FrameKind::hello, 0, answer.dump());
+  return true;
+}
+
+// Prepares the place as a hello asks for it, and describes it in the answer.
+Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
+  const auto refusal = [](const char* why, Pieces values = {}) {
+    return make_error(ErrorCode::unsupported, why, values);
   };
-  // `out` leads to the command, and input comes from it.
-  struct Connection : PlaceStreams {
-    Listener* listener = nullptr;
-    bool is_over() const { return source == Source::nothing && out.ended && out.waiting.empty(); }
-  };
-  using Place = std::list<Connection>::iterator;
-
-  bool has_room(const Listener& listener) const {
-    return retry_ == Clock::time_point::max() &&
-           may_connect(listener.connections, connections_.size());
+  if (hello["protocol"sv].as_integer() != place_protocol) return refusal("another protocol");
+  keep_alive_ = std::chrono::milliseconds(
+      std::max<std::int64_t>(1000, hello["keep_alive"sv].as_integer(keep_alive_.count())));
+  set_member(answer, "nonces", answers_to(hello["nonces"sv]));
+  if (const Json* const wanted = hello.find("prepare"sv)) {
+    // A container may have the machine's process table, but never its mounts.
+    const Json& mounts = hello["mounts"sv];
+    if (mounts.is_string() && mounts.as_string() != own_namespace("mnt"))
+      set_member(answer, "lacks", prepare_container(*wanted));
+    return {};
   }
-  Place find(std::uint32_t id);
-  Place drop(Place connection);  // returns the next one
-  void accept_all(Listener& listener);
-  void read(Connection& connection, char* buffer);
-  void write(Connection& connection);
+  has_proxy_ = hello["connections"sv].as_bool();
+  // No other proxy is reached.
+  if (has_proxy_)
+    for (const std::string& variable : offline_variables(Network::allow))
+      ::unsetenv(variable.substr(0, variable.find('=')).c_str());
+  contained_ = hello["container"sv].as_bool();
+  if (contained_ && !settle_in_container(hello, uid_, gid_))
+    return refusal("unable to find user %", {hello["user"sv].as_string()});
+  utsname system{};
+  if (::uname(&system) == 0) {
+    set_member(answer, "machine", system.machine);
+    set_member(answer, "host", system.nodename);
+  }
+  std::string ground = hello["ground"sv].as_string();
+  if (auto ok = settle_ground(hello, ground); !ok) return ok;
+  set_member(answer, "ground", ground);
+  return settle_sandbox(hello, ground, answer);
+}
 
-  const Send send_;
-  std::list<Listener> listeners_ = {};
-  std::list<Connection> connections_ = {};
-  [[maybe_unused]] std::uint32_t last_id_ = 0;          // on Linux
-  Clock::time_point retry_ = Clock::time_point::max();  // when there were no descriptors
-  std::size_t first_ = 0;  // in the set, the place of the first descriptor
-  std::size_t room_ = 0;
-  std::size_t commands_ = 0;
+// Finds the workspace, and the variables of commands.
+Expected<void> PlaceAgent::settle_ground(const Json& hello, std::string& ground) {
+  is_remote_ = hello["remote"sv].as_bool();
+  EnvironmentOptions variables;
+  variables.keep_all = true;
+  if (workspace_) {
+    if (auto ok = workspace_->settle(hello, ground, variables); !ok) return ok;
+  } else if (is_remote_ || hello.find("copy"sv)) {
+    return make_error(ErrorCode::unsupported,
+                      "this agent is for containers: it has no workspace of its own");
+  }
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.failure();
+  environment_ = std::move(*environment);
+  return {};
+}
+
+// Makes the sandbox of commands, and their home where they are in one.
+Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view ground,
+                                          Json& answer) {
+  SandboxOptions wanted = sandbox_options_from(hello["sandbox"sv]);
+  const char* const path = std::getenv("PATH");
+  if (path) wanted.search_path = path;
+  const char* home = std::getenv("HOME");
+  if (wanted.mode != SandboxMode::off) {
+    auto folder = PrivateFolder::create("private_home", "codeexec-home-"sv);
+    if (!folder) return folder.failure();
+    home_ = std::move(*folder);
+    home = home_->path().c_str();
+    wanted.writable.push_back(home_->path());
+    std::string workspace;
+    const std::vector<Root> roots = roots_in(ground, workspace);
+    if (roots.empty() && !workspace.empty()) wanted.writable.push_back(workspace);
+    for (const Root& root : roots)
+      if (root.permission != Permission::none)
+        (root.permission == Permission::write ? wanted.writable : wanted.readable)
+            .push_back(root.path);
+    weak_variables_ = offline_variables(wanted.network);
+    add_toolchains(*environment_, weak_variables_);
+  }
+  set_member(answer, "uid", static_cast<unsigned long long>(::getuid()));
+  set_member(answer, "home", home ? home : "");
+  auto sandbox = Sandbox::create(wanted);
+  if (!sandbox) return with_prefix("sandbox: ", {}, sandbox.error());
+  sandbox_ = std::move(*sandbox);
+  if (wanted.network == Network::allow && sandbox_.report().network == Network::host)
+    return make_error(ErrorCode::unsupported, "network: 'allow' cannot be had: %",
+                      {joined(sandbox_.report().missing, "; "sv)});
+  set_member(answer, "sandbox", to_json(sandbox_.report()));
+  return {};
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_58
+
+#if !defined(CODEEXEC_GROUP_59) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_59
+
+// agent/identity_internal.hpp ---------------------------------------------------------------------
+// The programs that have made places, and whether they still run.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// What identifies a program among all of its machine, also after the machine was restarted.
+struct ProgramIdentity {
+  std::string host = {};
+  std::string boot = {};
+  // Its user, and the process table in which its number means something.
+  std::string space = {};
+  std::string pid = {};
+  std::string start = {};
 };
 
-// place/copy_internal.hpp -------------------------------------------------------------------------
+ProgramIdentity own_identity();
+
+// The text that marks what a program has made in an engine: its parts with a `;` between them.
+std::string owner_text(const ProgramIdentity& program);
+// Takes those parts off the text, with the `;` after the last one.
+ProgramIdentity take_owner(std::string_view& text);
+
+// Whether a program still runs. Empty: it is of another machine or user.
+std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own);
+
+// Since a time as of RFC 3339, such as 2026-01-31T12:00:00.5+01:00; -1 when it is none.
+std::chrono::seconds age_since(const std::string& time);
+
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_59
+
+#if !defined(CODEEXEC_GROUP_60) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_60
+
+// agent/identity.cpp ------------------------------------------------------------------------------
+// The programs that have made places, and whether they still run.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// The start of a process, as the kernel counts time; empty if it is not known.
+std::string start_of_process([[maybe_unused]] pid_t pid) {
+#if defined(__linux__)
+  ProcessStat stat;
+  if (read_stat(pid, stat)) return std::to_string(stat.start);
+#endif
+  return {};
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+ProgramIdentity own_identity() {
+  ProgramIdentity own;
+  char text[256] = "";
+  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
+  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
+    own.boot = without_line_ends(*boot);
+  own.space = concat("% %", {::geteuid(), own_namespace("pid")});
+  own.pid = std::to_string(::getpid());
+  own.start = start_of_process(::getpid());
+  return own;
+}
+
+std::string owner_text(const ProgramIdentity& program) {
+  return concat("%;%;%;%;%",
+                {program.host, program.boot, program.space, program.pid, program.start});
+}
+
+ProgramIdentity take_owner(std::string_view& text) {
+  ProgramIdentity program;
+  for (std::string* const part :
+       {&program.host, &program.boot, &program.space, &program.pid, &program.start})
+    *part = take_part(text, ';');
+  return program;
+}
+
+std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own) {
+  if (maker.host != own.host || maker.space != own.space) return std::nullopt;
+  if (maker.boot != own.boot) return false;
+  const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
+  if (own.start.empty() || maker.start.empty() || pid <= 0) return std::nullopt;
+  const std::string now = start_of_process(pid);
+  if (!now.empty()) return now == maker.start;
+  if (::kill(pid, 0) != 0 && errno == ESRCH) return false;
+  return std::nullopt;
+}
+
+std::chrono::seconds age_since(const std::string& time) {
+  std::tm parts{};
+  if (std::sscanf(time.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d", &parts.tm_year, &parts.tm_mon,
+                  &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &parts.tm_sec) != 6)
+    return std::chrono::seconds(-1);
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  // Behind the seconds stand their fraction and a Z or the distance from UTC.
+  const std::size_t zone = time.find_first_of("+-", 19);
+  if (zone != std::string::npos) {
+    int hours = 0;
+    int minutes = 0;
+    (void)std::sscanf(time.c_str() + zone + 1, "%2d:%2d", &hours, &minutes);
+    parts.tm_min -= (time[zone] == '-' ? -1 : 1) * (hours * 60 + minutes);
+  }
+  return std::chrono::seconds(::time(nullptr) - ::timegm(&parts));
+}
+
+}  // inner
+
+// agent/link.cpp ----------------------------------------------------------------------------------
+// The client's end of a connection to an agent: it is opened and closed.
+
+namespace {
+
+constexpr std::size_t longest_account = 1024;
+
+// What transports write when they fail, and what to do about it: see help_in().
+constexpr std::string_view place_troubles =
+    "place_agent: \tthe agent cannot be put there\n"
+    "host key verification failed\tits host key is not known, or another one than before: connect "
+    "once by hand and compare it\n"
+    "permission denied (\tit wants a key that is loaded, and no password can be asked for here\n"
+    "could not resolve\tno machine has this name\n"
+    "connection refused\tnothing listens there: is it up, and is the port right?\n"
+    "timed out\tit does not answer: is it up, and reachable from here?\n"
+    "no route to host\tit cannot be reached from here\n"
+    "exec format error\tthe agent there is for another processor\n"
+    "cannot execute\tthe agent there is not a program that runs there\n"
+    "unknown option\tthe agent there is of another version\n";
+// Not in a container, which has no such options.
+constexpr std::string_view no_agent_there =
+    "not found|no such file\tthere is no such program there: install codeexec-mcp, name it "
+    "(place_agent_path), or let it be copied (place_agent)\n";
+
+struct PlaceFact {
+  const char* name;
+  std::string PlaceFacts::*member;
+};
+constexpr PlaceFact place_facts[] = {{"version", &PlaceFacts::version},
+                                     {"machine", &PlaceFacts::machine},
+                                     {"host", &PlaceFacts::host},
+                                     {"home", &PlaceFacts::home}};
+
+}  // namespace
+
+Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
+                                                     const std::optional<CancelToken>& cancel) {
+  const CancellationPause pause;
+  auto link = new_shared<PlaceLink>(wanted);
+  if (auto ok = link->line_.start(wanted.transport); !ok)
+    return with_prefix("cannot reach %: ", {wanted.name}, ok.error());
+  for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
+  wanted.meanwhile();
+  if (!make_pipe(link->wake_out_, link->wake_in_)) return system_error(errno, "cannot make a pipe");
+  set_nonblocking(link->wake_out_);
+  set_nonblocking(link->wake_in_);
+  if (auto ok = link->greet(wanted, cancel); !ok) return ok.failure();
+  if (const int error = start_thread(&link->thread_, thread_main, link.get()); error != 0)
+    return system_error(error, "cannot start a thread");
+  link->has_thread_ = true;
+  return link;
+}
+
+PlaceLink::~PlaceLink() {
+  if (owner_ != ::getpid()) {
+    has_thread_ = false;
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+    // The agent kills all that it has started, and ends.
+    line_.input.reset();
+  }
+  wake();
+  if (has_thread_) ::pthread_join(thread_, nullptr);
+  if (lost() || !has_thread_) return;
+  std::vector<pollfd> set = {{line_.child.exit_event.get(), POLLIN, 0}};
+  wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
+}
+
+bool PlaceLink::is_lost() const {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!lost()) return false;
+  }
+  wait_for_event(settled_, {}, Clock::time_point::max());
+  return true;
+}
+
+std::string PlaceLink::reason() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
+}
+
+void* PlaceLink::thread_main(void* self) {
+  auto& link = *static_cast<PlaceLink*>(self);
+  while (link.pump(-1, Clock::time_point::max())) {
+  }
+  return nullptr;
+}
+
+// The error of an agent that has not answered.
+SharedError PlaceLink::failure() const {
+  std::string said = said_.text();
+  std::string_view help = help_in(said, place_troubles);
+  if (help.empty() && !is_container_) help = help_in(said, no_agent_there);
+  while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
+  return make_error(ErrorCode::io, "cannot reach %: %%%%%",
+                    {name_, help, help.empty() ? "" : "; ", reason_,
+                     said.empty() ? "" : "; it said: ", printable(said)});
+}
+
+Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+  AgentUpload upload;
+  if (auto ok = wanted.upload(upload); !ok) return ok;
+  if (!upload.script.empty()) {
+    cargo_ = upload.program;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      send(upload.script);
+    }
+    if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
+    cargo_ = {};
+    queue_.bytes.shrink_to_fit();
+  }
+  std::optional<Nonce> nonce;
+  Json hello = wanted.hello;
+  if (!wanted.workspace.empty()) {
+    nonce.emplace(wanted.workspace);
+    if (!nonce->problem().empty())
+      return make_error(ErrorCode::io,
+                        "workspace: %, by which % could show that it has the same files",
+                        {nonce->problem(), name_});
+    set_member(hello, "nonces", list_of({nonce->path()}));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    send(FrameKind::hello, 0, hello.dump());
+  }
+  if (auto ok = wait_for_agent(wanted, cancel, Life::answered); !ok) return ok;
+  if (auto ok = take_greeting(wanted, nonce ? nonce->content() : std::string()); !ok) return ok;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  said_ = Capture(longest_account);
+  if (!lost()) life_ = Life::open;
+  return {};
+}
+
+// Waits until an agent speaks or has answered.
+Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
+                                         const std::optional<CancelToken>& cancel, Life until) {
+  const Clock::time_point start = Clock::now();
+  while (life_ < until) {
+    if (cancel && cancel->cancelled()) return cancelled_before_start();
+    // A copy may take a second more for each 32 kB.
+    const Clock::time_point deadline =
+        later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
+    if (Clock::now() >= deadline) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      lose("it did not answer within % s", {seconds_text(wanted.connect_timeout)});
+      break;
+    }
+    pump(cancel ? cancel->descriptor() : -1, deadline);
+  }
+  if (lost() && !greeting_) return failure();
+  return {};
+}
+
+Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
+  const Json& told = *greeting_;
+  if (told["protocol"sv] != Json(place_protocol))
+    return make_error(ErrorCode::unsupported,
+                      "the agent in % speaks protocol %, and this program %%",
+                      {name_, printable(told["protocol"sv].dump()), place_protocol,
+                       ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
+  if (told.find("error"))
+    return make_error(ErrorCode::unsupported, "the agent in % said: %",
+                      {name_, printable(bounded(told["error"sv]))});
+  for (const PlaceFact& fact : place_facts) facts_.*fact.member = bounded(told[fact.name]);
+  facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
+  facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
+  resizes_ = told["resizes"sv].as_bool();
+  if (wanted.hello["connections"sv].as_bool() && !told["connections"sv].as_bool())
+    return make_error(ErrorCode::unsupported,
+                      "network: 'allow' needs an agent of version % in %, which has %",
+                      {CODEEXEC_VERSION_STRING, name_, printable(facts_.version)});
+  ground_ = told["ground"sv].as_string();
+  const Json& seen = told["nonces"sv][0];
+  if (!nonce.empty() && seen.as_string() != nonce)
+    return make_error(
+        ErrorCode::unsupported,
+        "workspace: % is not the same folder in % (%): mount it there under the same path, or let "
+        "it be only there (place_workspace remote) or copied (place_workspace copy)",
+        {in_quotes(wanted.workspace), name_,
+         seen.is_string() ? printable(bounded(seen)) : "it may not be looked into"});
+  return {};
+}
+
+// agent/link_connections.cpp ----------------------------------------------------------------------
+// The client's end of the connections that commands make to its proxy.
+
+// False: no agent sends such a frame.
+bool PlaceLink::take_for_connection(const Frame& frame) {
+  if (frame.kind == FrameKind::connect) return take_connect(frame);
+  const auto at = connections_.find(frame.id);
+  if (at == connections_.end() || !at->second.running) return false;
+  PlaceStreams& connection = at->second;
+  if (frame.kind == FrameKind::credit) return connection.take_credit(frame, Channel::input);
+  if (frame.kind != FrameKind::out && frame.kind != FrameKind::end) return false;
+  if (frame.payload.empty()) {
+    connection.out.ended = true;
+    connection.running = frame.kind == FrameKind::out;
+  } else if (frame.kind == FrameKind::end || !connection.out.take(frame.payload)) {
+    return false;
+  }
+  serve(connection);
+  return true;
+}
+
+bool PlaceLink::take_connect(const Frame& frame) {
+  const auto command = commands_.find(frame.payload.size() == 4 ? number_in(frame.payload) : 0);
+  std::size_t running = 0;
+  for (const auto& [id, connection] : connections_) running += connection.running ? 1 : 0;
+  if (command == commands_.end() || (command->second && !command->second->streams_.running) ||
+      running == most_connections || connections_.count(frame.id) != 0)
+    return false;
+  PlaceStreams& made = connections_[frame.id];
+  made.id = frame.id;
+  made.running = made.out.is_socket = true;
+  made.source = PlaceStreams::Source::socket;
+  if (command->second && command->second->connect) made.out.writer = command->second->connect();
+  if (made.out.writer) return true;
+  send(FrameKind::signal, frame.id, kill_text);
+  return queue_.size() < most_window;  // or it asks for more and more, and reads nothing
+}
+
+// Brings to the proxy what it takes. Of connections that have ended, a few may go on with that.
+void PlaceLink::serve(PlaceStreams& connection) {
+  PlaceStreams::Flow& out = connection.out;
+  const std::size_t credit = out.pass(commands_.size() + connections_.size());
+  if (connection.running) {
+    if (credit != 0) send(FrameKind::credit, connection.id, credit_text(Channel::out, credit));
+    return;
+  }
+  connection.source = PlaceStreams::Source::nothing;
+  if (out.waiting.empty() || !out.writer || connections_.size() > most_connections + 32)
+    connections_.erase(connection.id);
+}
+
+// agent/link_thread.cpp ---------------------------------------------------------------------------
+// The client's end of a connection to an agent: what its thread does.
+
+namespace {
+
+constexpr std::size_t longest_preface = std::size_t{64} << 10;
+
+}  // namespace
+
+// Adds the pipes of commands, under the mutex.
+void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
+                      Clock::time_point& deadline) {
+  const auto add = [&](PlaceStreams& streams) {
+    for (const Channel channel : {Channel::out, Channel::err, Channel::input}) {
+      const bool is_input = channel == Channel::input;
+      const int fd = is_input ? streams.input_fd() : streams.flow(channel).writer.get();
+      const bool is_closing = is_input && streams.source == PlaceStreams::Source::closing;
+      // Input is read only while the queue is short: the rest waits in its pipe.
+      if (is_input ? fd < 0 || (!is_closing && streams.input_window == 0) ||
+                         queue_.size() >= longest_payload
+                   : streams.flow(channel).waiting.empty())
+        continue;
+      set.push_back({fd, is_closing ? short{0} : is_input ? short{POLLIN} : short{POLLOUT}, 0});
+      watched.push_back({streams.id, channel});
+      if (is_input && !streams.input.empty()) deadline = Clock::now();
+    }
+  };
+  for (const auto& [id, command] : commands_)
+    if (command) add(command->streams_);
+  for (auto& [id, connection] : connections_) add(connection);
+}
+
+// Waits for an event and handles it. False: the link is being destroyed.
+bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
+  std::vector<pollfd> set;
+  std::vector<Watched> watched;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closing_) return false;
+    set = {{wake_out_.get(), POLLIN, 0},
+           {lost() ? -1 : line_.out.get(), POLLIN, 0},
+           {lost() ? -1 : line_.err.get(), POLLIN, 0},
+           {lost() || queue_.empty() ? -1 : line_.input.get(), POLLOUT, 0},
+           {cancel, POLLIN, 0}};
+    if (speaks())
+      deadline = std::min(
+          {deadline, later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_))});
+    watch(set, watched, deadline);
+  }
+  wait_for_events(set, deadline);
+  const Clock::time_point woke = Clock::now();  // what comes from now on is not read here
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (closing_) return false;
+  char few[4096];
+  if (set[0].revents) (void)!::read(wake_out_.get(), few, sizeof few);
+  if (set[2].revents && !lost()) {
+    const ssize_t size = ::read(line_.err.get(), few, sizeof few);
+    if (size > 0) said_.add({few, static_cast<std::size_t>(size)});
+    if (size == 0) line_.err.reset();
+  }
+  if (set[1].revents && !lost()) receive();
+  if (set[3].revents && !lost()) flush();
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    PlaceStreams* const streams = find(watched[i].id);
+    if (!streams) continue;
+    const bool is_input = watched[i].channel == Channel::input;
+    if (!set[i + 5].revents && !(is_input && !streams->input.empty())) continue;
+    if (is_input)
+      read_input(*streams);
+    else if ((streams->id & connection_bit) != 0)
+      serve(*streams);
+    else
+      streams->flow(watched[i].channel).write();
+  }
+  check_life(woke);
+  if (lost() && !settled_.cancelled()) settle(lock);
+  return true;
+}
+
+void PlaceLink::check_life(Clock::time_point now) {
+  // Before an agent speaks, connect_timeout holds.
+  if (!speaks()) return;
+  if (now >= later(last_heard_, keep_alive_))
+    return lose("nothing was heard from it for % ms", {keep_alive_.count()});
+  if (now < later(last_sent_, ping_after(keep_alive_))) return;
+  send(FrameKind::ping, 0, {});
+  last_sent_ = now;
+}
+
+void PlaceLink::receive() {
+  if (!buffer_) buffer_.reset(new char[longest_payload]);
+  const ssize_t size = ::read(line_.out.get(), buffer_.get(), longest_payload);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (size <= 0) {
+    // The last words of the transport are in the other pipe.
+    char said[4096];
+    const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
+    if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
+    return lose("it was closed at the other end");
+  }
+  last_heard_ = Clock::now();
+  take_bytes({buffer_.get(), static_cast<std::size_t>(size)});
+}
+
+void PlaceLink::take_bytes(std::string_view bytes) {
+  std::string rest;
+  if (!speaks()) {
+    const std::size_t from =
+        unmarked_.size() - std::min(unmarked_.size(), greeting_mark.size() + 8);
+    unmarked_ += bytes;
+    if (!cargo_.empty() && unmarked_.find(bring_mark, from) != std::string::npos) {
+      unmarked_.clear();
+      brought_ = cargo_.size();
+      return send(std::exchange(cargo_, {}));
+    }
+    const std::size_t mark = unmarked_.find(greeting_mark, from);
+    const std::size_t end = unmarked_.find('\n', mark);
+    if (mark == std::string::npos || end == std::string::npos) {
+      if (unmarked_.size() > longest_preface) {
+        lose("64 KiB came, and no greeting of an agent");
+      }
+      return;
+    }
+    said_.add(std::string_view(unmarked_).substr(0, mark));
+    const std::size_t number = mark + greeting_mark.size();
+    const std::string version = unmarked_.substr(number, end - number);
+    if (version != std::to_string(place_protocol)) {
+      life_ = Life::answered;
+      greeting_ = Json::object();
+      return set_member(*greeting_, "protocol", printable(version));
+    }
+    life_ = Life::speaking;
+    rest = unmarked_.substr(end + 1);
+    unmarked_ = {};
+    bytes = rest;
+  }
+  if (!reader_.add(bytes, [this](const Frame& frame) { return !lost() && take_frame(frame); }))
+    lose("what came from it is not of this protocol");
+}
+
+// False: no agent sends such a frame.
+bool PlaceLink::take_frame(const Frame& frame) {
+  const std::string_view payload = frame.payload;
+  if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
+  if (frame.kind == FrameKind::hello) {
+    auto greeting = Json::parse(payload);
+    if (greeting_ || !greeting || !greeting->is_object()) return false;
+    life_ = Life::answered;
+    greeting_ = std::move(*greeting);
+    return true;
+  }
+  if (!greeting_) return false;
+  if (frame.kind == FrameKind::bye) return has_left_ = frame.id == 0 && payload.empty();
+  if ((frame.id & connection_bit) != 0) return take_for_connection(frame);
+  const auto at = commands_.find(frame.id);
+  if (at == commands_.end()) return false;
+  if (!at->second) {
+    if (frame.kind == FrameKind::end) commands_.erase(at);
+    return true;
+  }
+  if (!at->second->streams_.running) return false;
+  PlaceCommand& command = *at->second;
+  switch (frame.kind) {
+    case FrameKind::out:
+      return command.streams_.out.take(payload);
+    case FrameKind::err:
+      return !command.request_.merge_streams && command.streams_.err.take(payload);
+    case FrameKind::started:
+      if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
+      command.started_ = true;
+      command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
+      command.begun_.cancel();
+      return true;
+    case FrameKind::credit:
+      return command.streams_.take_credit(frame, Channel::input);
+    case FrameKind::input_closed:
+      command.streams_.input_reader.reset();
+      return payload.empty();
+    case FrameKind::told:
+      command.told_ += payload;
+      return command.request_.tells && command.told_.size() <= longest_session_text;
+    case FrameKind::end:
+      return take_end(command, payload);
+    default:
+      return false;
+  }
+}
+
+bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
+  const bool ok = read_end(text, command.end_.emplace());
+  if (ok)
+    command.come_to_an_end();
+  else
+    command.end_.reset();
+  return ok;
+}
+
+PlaceStreams* PlaceLink::find(std::uint32_t id) {
+  if (const auto at = connections_.find(id); at != connections_.end()) return &at->second;
+  const auto at = commands_.find(id);
+  return at != commands_.end() && at->second ? &at->second->streams_ : nullptr;
+}
+
+void PlaceLink::read_input(PlaceStreams& streams) {
+  using Source = PlaceStreams::Source;
+  if (streams.source == Source::closing) {
+    streams.source = Source::nothing;
+    return send(FrameKind::signal, streams.id, "\x01"sv);  // SIGHUP
+  }
+  const std::size_t most = std::min(longest_payload, streams.input_window);
+  std::string_view bytes = streams.input.substr(0, most);
+  if (bytes.empty()) {
+    if (!buffer_) buffer_.reset(new char[longest_payload]);
+    const ssize_t size = ::read(streams.input_fd(), buffer_.get(), most);
+    if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (size > 0) bytes = {buffer_.get(), static_cast<std::size_t>(size)};
+  } else {
+    streams.input.remove_prefix(bytes.size());
+  }
+  if (bytes.empty()) streams.input_reader.reset();
+  if (bytes.empty() && streams.source == Source::socket) streams.source = Source::closing;
+  streams.input_window -= bytes.size();
+  send(bytes.empty() ? FrameKind::input_end : FrameKind::input, streams.id, bytes);
+}
+
+// Under the mutex. What the pipe does not take at once goes into the queue.
+void PlaceLink::send(std::string_view bytes) {
+  if (lost() || !line_.input) return;
+  const bool waits = !queue_.empty();
+  queue_.bytes += bytes;
+  if (waits) return;
+  flush();
+  if (!queue_.empty()) wake();
+}
+
+void PlaceLink::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
+  std::string frame;
+  put_frame(frame, kind, id, payload);
+  send(frame);
+}
+
+void PlaceLink::flush() {
+  const ssize_t size = queue_.write_to(line_.input.get());
+  if (size > 0) last_sent_ = Clock::now();
+  if (size >= 0 || errno == EAGAIN || errno == EINTR) return;
+  // receive() finds the end of the other pipe, too, and the reason with it.
+  queue_.clear();
+  line_.input.reset();
+}
+
+void PlaceLink::wake() {
+  if (wake_in_) (void)!::write(wake_in_.get(), "", 1);
+}
+
+// Ends the connection. Output that came before still goes to its readers.
+void PlaceLink::lose(const char* reason, Pieces values) {
+  if (lost()) return;
+  if (!speaks()) said_.add(unmarked_);
+  reason_ = concat(reason, values);
+  // The transport may say why, such as that a job was cancelled.
+  if (life_ == Life::open && said_.total_bytes() != 0) {
+    std::string said(without_line_ends(said_.text()));
+    std::replace(said.begin(), said.end(), '\n', ' ');
+    append_all(reason_, "; it said: %", {printable(said)});
+  }
+  life_ = life_ == Life::open ? Life::lost : Life::failed;
+  line_.end();
+  queue_.clear();
+}
+
+// Asks for the reason, once, and ends all commands with it.
+void PlaceLink::settle(std::unique_lock<std::mutex>& lock) {
+  if (life_ == Life::lost && account_) {
+    lock.unlock();
+    const std::string told = account_();
+    lock.lock();
+    if (!told.empty()) append_all(reason_, "; %", {told});
+  }
+  settled_.cancel();
+  connections_.clear();
+  for (const auto& [id, command] : commands_) {
+    if (!command || !command->streams_.running) continue;
+    command->lost_ = true;
+    command->come_to_an_end();
+  }
+}
+
+// agent/messages.cpp ------------------------------------------------------------------------------
+// What stands in the frames.
+
+namespace {
+
+template <class Owner, class Value>
+struct NamedMember {
+  const char* name;
+  Value Owner::*member;
+};
+constexpr NamedMember<SandboxOptions, bool> sandbox_flags[] = {
+    {"unix_sockets", &SandboxOptions::unix_sockets},
+    {"shared_memory", &SandboxOptions::shared_memory},
+    {"terminals", &SandboxOptions::terminals},
+    {"pid_namespace", &SandboxOptions::pid_namespace},
+    {"explain", &SandboxOptions::explain}};
+
+constexpr NamedMember<SandboxOptions, std::vector<std::string>> sandbox_paths[] = {
+    {"writable", &SandboxOptions::writable},
+    {"readable", &SandboxOptions::readable},
+    {"protected_paths", &SandboxOptions::protected_paths}};
+
+constexpr NamedMember<PlaceRequest, bool> start_flags[] = {{"script", &PlaceRequest::has_script},
+                                                           {"tells", &PlaceRequest::tells},
+                                                           {"merge", &PlaceRequest::merge_streams},
+                                                           {"input", &PlaceRequest::has_input},
+                                                           {"wait", &PlaceRequest::waited_for}};
+
+constexpr NamedMember<PlaceRequest, std::vector<std::string>> start_texts[] = {
+    {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
+
+// The numbers of an `end`: the bounds of each, and its value where it is missing.
+struct EndNumber {
+  const char* name;
+  std::int64_t least;
+  std::int64_t most;
+  std::int64_t otherwise;
+};
+constexpr EndNumber end_numbers[] = {{"outcome", 0, static_cast<int>(Outcome::unknown), -1},
+                                     {"exit_code", -1, 255, -2},
+                                     {"signal", 0, 64, -1},
+                                     {"cpu", 0, INT64_MAX, -1},
+                                     {"memory", 0, INT64_MAX, -1},
+                                     {"left", 0, INT64_MAX, -1},
+                                     {"pid", -1, INT_MAX, -1},
+                                     {"error", 0, 0xffff, 0}};
+
+bool take_text(std::string_view& rest, std::string& text) {
+  if (rest.find('\0') == std::string_view::npos) return false;
+  text = take_part(rest, '\0');
+  return true;
+}
+
+std::chrono::milliseconds time_in(const Json& object, const char* name,
+                                  std::chrono::milliseconds otherwise) {
+  return std::chrono::milliseconds(
+      std::max<std::int64_t>(0, object[name].as_integer(otherwise.count())));
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Json new_hello(std::chrono::milliseconds keep_alive) {
+  Json hello = Json::object();
+  set_member(hello, "protocol", place_protocol);
+  set_member(hello, "version", CODEEXEC_VERSION_STRING);
+  set_member(hello, "keep_alive", static_cast<long long>(keep_alive.count()));
+  return hello;
+}
+
+std::optional<Json> answer_in(std::string_view printed) {
+  const std::size_t mark = printed.find(greeting_mark);
+  const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
+  if (end == std::string_view::npos) return {};
+  std::optional<Json> answer;
+  PlaceFrames frames;
+  frames.add(printed.substr(end + 1), [&answer](const Frame& frame) {
+    if (auto told = Json::parse(frame.payload); told && frame.kind == FrameKind::hello)
+      answer = std::move(*told);
+    return !answer;
+  });
+  return answer;
+}
+
+std::string end_text(const ProcessResult& result) {
+  const std::int64_t numbers[] = {static_cast<int>(result.outcome),
+                                  result.exit_code,
+                                  result.signal,
+                                  result.cpu_time.count(),
+                                  static_cast<std::int64_t>(result.peak_memory),
+                                  static_cast<std::int64_t>(result.left_behind),
+                                  result.pid,
+                                  result.system_error};
+  Json end = Json::object();
+  for (std::size_t i = 0; i < std::size(end_numbers); ++i)
+    set_member(end, end_numbers[i].name, static_cast<long long>(numbers[i]));
+  set_member(end, "held", result.pipe_held);
+  set_member(end, "step", result.step);
+  set_member(end, "message", std::string(utf8_prefix(result.message, 8192)));
+  set_member(end, "limits", list_of(result.limits_reached));
+  return end.dump();
+}
+
+bool read_end(std::string_view text, ProcessResult& result) {
+  const auto end = Json::parse(text);
+  if (!end || !end->is_object()) return false;
+  std::int64_t numbers[std::size(end_numbers)];
+  for (std::size_t i = 0; i < std::size(end_numbers); ++i) {
+    const EndNumber& number = end_numbers[i];
+    numbers[i] = (*end)[number.name].as_integer(number.otherwise);
+    if (numbers[i] < number.least || numbers[i] > number.most) return false;
+  }
+  result.outcome = static_cast<Outcome>(numbers[0]);
+  result.exit_code = static_cast<int>(numbers[1]);
+  result.signal = static_cast<int>(numbers[2]);
+  if (result.outcome == Outcome::refused ||
+      (result.outcome == Outcome::exited && result.exit_code < 0) ||
+      (result.outcome == Outcome::signaled && result.signal == 0))
+    return false;
+  result.cpu_time = std::chrono::microseconds(numbers[3]);
+  result.peak_memory = static_cast<std::uint64_t>(numbers[4]);
+  result.left_behind = static_cast<std::uint64_t>(numbers[5]);
+  result.pid = static_cast<int>(numbers[6]);
+  result.system_error = static_cast<int>(numbers[7]);
+  result.pipe_held = (*end)["held"sv].as_bool();
+  result.step = printable(bounded((*end)["step"sv]));
+  result.message = printable((*end)["message"sv].as_string());
+  for (const std::string& limit : texts_in((*end)["limits"sv]))
+    result.limits_reached.push_back(printable(limit));
+  return true;
+}
+
+std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
+
+std::vector<std::string> texts_in(const Json& list) {
+  std::vector<std::string> texts;
+  for (const Json& item : list.items()) texts.push_back(item.as_string());
+  return texts;
+}
+
+Json to_json(const SandboxOptions& options) {
+  Json object = Json::object();
+  set_member(object, "mode", static_cast<int>(options.mode));
+  set_member(object, "network", static_cast<int>(options.network));
+  for (const auto& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
+  for (const auto& paths : sandbox_paths)
+    set_member(object, paths.name, list_of(options.*paths.member));
+  for (const NamedLimit& limit : limit_names)
+    set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.value));
+  return object;
+}
+
+SandboxOptions sandbox_options_from(const Json& object) {
+  SandboxOptions options;
+  // An unknown value counts as the strictest.
+  const std::int64_t mode = object["mode"sv].as_integer(2);
+  options.mode = mode == 0   ? SandboxMode::off
+                 : mode == 1 ? SandboxMode::best_effort
+                             : SandboxMode::strict;
+  const std::int64_t network = object["network"sv].as_integer(1);
+  options.network = network >= 0 && network <= 3 ? static_cast<Network>(network) : Network::none;
+  for (const auto& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
+  for (const auto& paths : sandbox_paths) options.*paths.member = texts_in(object[paths.name]);
+  for (const NamedLimit& limit : limit_names)
+    options.limits.*limit.value =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, object[limit.name].as_integer()));
+  return options;
+}
+
+Json to_json(const SandboxReport& report) {
+  Json object = Json::object();
+  set_member(object, "mode", static_cast<int>(report.mode));
+  set_member(object, "network", static_cast<int>(report.network));
+  set_member(object, "landlock_abi", report.landlock_abi);
+  set_member(object, "enforced", list_of(report.enforced));
+  set_member(object, "missing", list_of(report.missing));
+  set_member(object, "rules", list_of(report.rules));
+  return object;
+}
+
+SandboxReport sandbox_report_from(const Json& object) {
+  SandboxReport report;
+  const SandboxOptions read = sandbox_options_from(object);
+  report.mode = read.mode;
+  report.network = read.network;
+  report.landlock_abi = static_cast<int>(object["landlock_abi"sv].as_integer() & 0xff);
+  report.enforced = texts_in(object["enforced"sv]);
+  report.missing = texts_in(object["missing"sv]);
+  report.rules = texts_in(object["rules"sv]);
+  return report;
+}
+
+std::string ground_of(std::string_view workspace, const std::vector<Root>& roots) {
+  std::string ground(workspace);
+  for (const Root& root : roots) {
+    const char permission = static_cast<char>('0' + static_cast<int>(root.permission));
+    append_all(ground, {"\0"sv, std::string_view(&permission, 1), root.path});
+  }
+  return ground;
+}
+
+std::vector<Root> roots_in(std::string_view ground, std::string& workspace) {
+  std::vector<Root> roots;
+  workspace = take_part(ground, '\0');
+  while (!ground.empty()) {
+    const auto permission = static_cast<Permission>(std::min(ground[0] & 3, 2));
+    ground.remove_prefix(1);
+    roots.push_back({std::string(take_part(ground, '\0')), permission});
+  }
+  return roots;
+}
+
+}  // inner
+
+PlaceRequest PlaceRequest::question() {
+  PlaceRequest request;
+  request.argv.push_back({});
+  request.has_input = true;
+  return request;
+}
+
+std::string PlaceRequest::text() const {
+  Json head = Json::object();
+  for (const auto& flag : start_flags)
+    if (this->*flag.member) set_member(head, flag.name, true);
+  for (const auto& texts : start_texts) set_member(head, texts.name, (this->*texts.member).size());
+  if (terminal_rows != 0) set_member(head, "rows", terminal_rows);
+  if (terminal_rows != 0) set_member(head, "cols", terminal_cols);
+  if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
+  set_member(head, "grace", static_cast<long long>(kill_grace.count()));
+  std::string text = head.dump();
+  const auto add = [&text](const std::string& part) {
+    text += '\0';
+    text += part;
+  };
+  add(work_dir);
+  add(venv);
+  for (const auto& texts : start_texts)
+    for (const std::string& part : this->*texts.member) add(part);
+  add(script);
+  return text;
+}
+
+bool PlaceRequest::read(std::string_view text) {
+  std::string head_text;
+  if (!take_text(text, head_text)) return false;
+  const auto head = Json::parse(head_text);
+  if (!head || !head->is_object()) return false;
+  for (const auto& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
+  // The start checks them.
+  terminal_rows = static_cast<int>((*head)["rows"sv].as_integer() & INT_MAX);
+  terminal_cols = static_cast<int>((*head)["cols"sv].as_integer() & INT_MAX);
+  timeout = time_in(*head, "timeout", no_limit);
+  kill_grace = time_in(*head, "grace", std::chrono::milliseconds(0));
+  if (!take_text(text, work_dir) || !take_text(text, venv)) return false;
+  for (const auto& texts : start_texts) {
+    // Each has a byte at least: a number that is too large ends with the text.
+    for (std::int64_t left = (*head)[texts.name].as_integer(); left > 0; --left) {
+      if (!has_nul(text)) return false;
+      (this->*texts.member).push_back(std::string(take_part(text, '\0')));
+    }
+  }
+  script = text;
+  return !argv.empty();
+}
+
+// agent/nonce.cpp ---------------------------------------------------------------------------------
+// How an agent shows that it has the same folder as its client.
+
+CODEEXEC_INNER {
+
+Nonce::Nonce(const std::string& folder) {
+  auto opened = open_canonical_directory(folder);
+  if (!opened) {
+    problem_ = opened.error().message;
+    return;
+  }
+  folder_ = std::move(*opened);
+  const UniqueFd file(::openat(folder_.get(), name_.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  int error = file ? write_all(file.get(), content_) : errno;
+  if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
+  if (error != 0)
+    problem_ = concat("cannot make a file in %: %", {in_quotes(folder), errno_text(error)});
+  path_ = concat("%/%", {folder, name_});
+}
+
+Nonce::~Nonce() {
+  if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
+}
+
+Json answers_to(const Json& nonces) {
+  Json answers = Json::array();
+  for (const Json& path : nonces.items()) {
+    const auto content = read_whole_file(path.as_string(), 1024, "file"sv);
+    answers.push_back(content                                  ? Json(*content)
+                      : content.error().system_error == EACCES ? Json()
+                                                               : Json(content.error().message));
+  }
+  return answers;
+}
+
+}  // inner
+
+// agent/start.cpp ---------------------------------------------------------------------------------
+// The agent: it starts a command.
+
+bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
+  PlaceRequest request;
+  if (id == 0 || (id & connection_bit) != 0 || find(id) || !request.read(text)) return false;
+  ProcessOptions options;
+  options.on_output = [this, id](Stream stream, std::string_view bytes) {
+    pass_on(id, stream, bytes);
+  };
+  UniqueFd passed;
+  UniqueFd folder;
+  Running& command = commands_.emplace_back();
+  command.id = id;
+  if (contained_) command.oom_kills = oom_kills_here();
+  command.has_input = command.input_watched = request.has_input;
+  auto ready = prepare(request, command, passed, options);
+  if (ready && is_remote_ && !options.work_dir.empty()) {
+    // The command enters the folder that is checked here, whatever its name leads to later.
+    auto opened = PathRules().open_found(options.work_dir);
+    if (opened)
+      folder = opened.take();
+    else
+      ready = opened.error();
+    options.work_dir_fd = folder.get();
+  }
+  command.state = new_run(std::move(options));
+  State& state = *command.state;
+  if (!ready) {
+    state.result.message = ready.error().message;
+    state.result.system_error = ready.error().system_error;
+    state.result.step = "setup";
+  }
+  // A command has the highest score from its start, which needs no right: if memory runs out in a
+  // container, the kernel kills a command and not this agent, which all commands need.
+  if (contained_) (void)write_all(oom_score_.get(), "1000"sv);
+  const bool started = ready && state.start(false);
+  if (contained_) (void)write_all(oom_score_.get(), own_oom_score_);
+  if (!started) {
+    connections_.remove(id);
+    send(FrameKind::end, id, end_text(state.result));
+    commands_.pop_back();
+    return true;
+  }
+  state.forget_start();
+  if (request.waited_for)
+    send(FrameKind::started, id, number_bytes(static_cast<std::size_t>(state.result.pid)));
+  return true;
+}
+
+Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
+                                   ProcessOptions& options) {
+  if (commands_.size() > most_commands)
+    return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
+  if (request.argv[0].empty() && !workspace_)
+    return make_error(ErrorCode::unsupported,
+                      "this agent is for containers: it answers no questions about files");
+  Variables extra;
+  const auto add = [&extra](std::string_view name, std::string_view value) {
+    extra.push_back({std::string(name), std::string(value)});
+  };
+  if (home_) {
+    add("HOME"sv, home_->path());
+    add("TMPDIR"sv, home_->temporary());
+  }
+  for (std::string_view value : request.set) {
+    const std::string_view name = take_part(value, '=');
+    add(name, value);
+  }
+  auto environment = environment_->resolve(request.work_dir, extra);
+  if (!environment) return environment.failure();
+  for (std::string& variable : environment->variables) {
+    const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
+    if (is_one_of(name, request.unset)) continue;
+    if (!request.venv.empty() && name == "PATH"sv)
+      variable.insert(name.size() + 1, concat("%/bin:", {request.venv}));
+    options.environment.push_back(std::move(variable));
+  }
+  options.sandbox = sandbox_;
+  if (has_proxy_ && !request.argv[0].empty())
+    if (auto ok = give_proxy(command, options); !ok) return ok;
+  for (const std::string& variable : weak_variables_)
+    if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
+      options.environment.push_back(variable);
+  if (request.argv[0].empty()) {
+    request.argv = words_of({"/proc/self/exe", "--place"});
+    options.environment.push_back(workspace_->question());
+    options.sandbox = {};
+  }
+  options.argv.swap(request.argv);
+  options.work_dir.swap(request.work_dir);
+  options.keep_input_open = request.has_input;
+  options.merge_streams = request.merge_streams;
+  options.terminal_rows = request.terminal_rows;
+  options.terminal_cols = request.terminal_cols;
+  options.timeout = request.timeout;
+  options.kill_grace = request.kill_grace;
+  options.uid = uid_;
+  options.gid = gid_;
+  options.supervised = true;
+  options.max_output = 0;
+  if (request.has_script) {
+    auto script = anonymous_file(request.script);
+    if (!script) return script.failure();
+    passed = std::move(*script);
+  } else if (request.tells) {
+    if (auto ok = make_session_pipe(command.told, passed); !ok) return ok;
+  }
+  options.pass_fd = passed.get();
+  return {};
+}
+
+// A command in a sandbox has a network with a socket of its own. All in a container have one
+// network, so each gets a port there.
+Expected<void> PlaceAgent::give_proxy(Running& command, ProcessOptions& options) {
+  if (contained_) {
+    unsigned port = 0;
+    UniqueFd socket = listen_for_proxy(port);
+    if (!socket) return system_error(errno, "network: a socket for the proxy");
+    connections_.add(command.id, std::move(socket));
+    weak_variables_ = offline_variables(Network::allow, port);
+  }
+  options.on_listener = [this, id = command.id](UniqueFd listener) {
+    connections_.add(id, std::move(listener));
+  };
+  return {};
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_60
+
+#if !defined(CODEEXEC_GROUP_61) && defined(CODEEXEC_IMPLEMENT_PLACES)
+#define CODEEXEC_GROUP_61
+
+// copy/copy_internal.hpp --------------------------------------------------------------------------
 // Copied workspaces: the tree of one side, its changes, and how those go to the other side.
 //
 // Both sides have a CopyTree with the same list of paths, the agreed one, which holds for each path
@@ -38531,6 +40797,9 @@ class PlaceConnections {
 //                                     same again or one is removed: then the other one is sent
 //   changed           gone            it stays, and is new for the sender
 //   gone              changed         the change is taken: it is stronger than a removal
+
+namespace codeexec {
+inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
@@ -38564,12 +40833,17 @@ inline std::string_view folder_of(std::string_view path) {
   return path.substr(0, path.size() - std::min(path.size(), base_name(path).size() + 1));
 }
 
-// The options for the other side, and the ground of its question: the workspace and the options.
-Json copy_options(const PlaceOptions& options);
+// The ground of a question: the workspace, and the options of its copy.
 Json copy_ground(std::string_view ground, const Json& options);
 
 // The program of the other side: it answers until the input ends.
 int serve_copy(const Json& ground, int in, int out);
+
+// The folder of a copy of the workspace of that path, which becomes its own: an empty one of that
+// path, where it can be had and the workspace itself is marked, so that it is not empty, or one in
+// $XDG_CACHE_HOME, ~/.cache, /var/tmp or /tmp.
+Expected<std::shared_ptr<const PrivateFolder>> folder_for_copy(std::string& workspace,
+                                                               bool is_marked);
 
 }  // inner
 
@@ -38791,1121 +41065,7 @@ class CopiedCommand final : public PlaceCommand {
   bool has_fetched_ = false;
 };
 
-// place/agent.cpp ---------------------------------------------------------------------------------
-// The agent: the program in a place that starts the commands there.
-
-// One thread drives all: the orders, the commands, the answers. It holds at most queue_limit bytes
-// and a frame of each command's output, a window of each command's input, and one request.
-//
-//   run() --> waits for hello --> greeted_ --> ending_ --> returns, when no command is left
-//             no other frame      orders       the input has ended, or is wrong, or silent: all
-//             is accepted                      commands are killed, and nothing more is sent
-class PlaceAgent {
- public:
-  PlaceAgent(int in, int out) : in_(in), out_(out) {}
-  PlaceAgent(const PlaceAgent&) = delete;
-  PlaceAgent& operator=(const PlaceAgent&) = delete;
-  int run();
-
- private:
-  using State = Process::State;
-
-  static constexpr std::size_t queue_limit = std::size_t{64} << 10;
-  static constexpr std::size_t most_commands = 1024;
-
-  struct Running {
-    std::uint32_t id = 0;
-    std::shared_ptr<State> state = {};
-    std::size_t credit[2] = {stream_window, stream_window};
-    PlaceWindow input_window = {};
-    std::uint64_t oom_kills = 0;  // at the start, in its container
-    bool has_input = false;
-    bool input_watched = false;  // until the client has been sent input_closed
-    UniqueFd told = UniqueFd();
-  };
-
-  void loop();
-  // So many bytes may be added to the queue.
-  std::size_t room() const {
-    const std::size_t left = queue_limit - std::min(queue_limit, queue_.size());
-    return left < longest_payload / 2 ? 0 : left;
-  }
-  void make_room(Running& command);
-  void receive();
-  bool take(const Frame& frame);
-  bool greet(std::string_view text);
-  Expected<void> settle(const Json& hello, Json& answer);
-  Expected<void> settle_ground(const Json& hello, std::string& ground);
-  Expected<void> settle_sandbox(const Json& hello, std::string_view ground, Json& answer);
-  Expected<void> make_copy(bool is_marked, std::string& ground);
-  bool start(std::uint32_t id, std::string_view text);
-  Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
-                         ProcessOptions& options);
-  Expected<void> give_proxy(Running& command, ProcessOptions& options);
-  void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
-  void watch_input(Running& command);
-  Running* find(std::uint32_t id);
-  void send(FrameKind kind, std::uint32_t id, std::string_view payload);
-  void stay_heard();  // sends what waits, and something where that is due
-  void flush();
-  void end(const char* why);
-
-  const int in_;
-  const int out_;
-  bool ending_ = false;
-  bool killing_ = false;
-  std::string problem_ = {};  // why it ends; empty: the input has ended
-  bool greeted_ = false;
-  bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
-  bool contained_ = false;
-  bool has_proxy_ = false;                          // the client has one
-  bool is_remote_ = false;                          // the workspace is only here
-  std::string ground_ = {};                         // of questions
-  std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
-  long uid_ = -1;                                   // that commands become
-  long gid_ = -1;
-  std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
-  Clock::time_point last_heard_ = Clock::now();
-  Clock::time_point last_sent_ = Clock::now();
-  std::optional<Environment> environment_ = {};
-  Sandbox sandbox_ = {};
-  std::shared_ptr<const PrivateFolder> home_ = {};  // of commands in a sandbox
-  std::vector<std::string> weak_variables_ = {};    // that any other setting of them replaces
-  PlaceFrames reader_ = {};
-  std::unique_ptr<char[]> bytes_{new char[longest_payload]};
-  State::ReadBuffer buffer_ = {};
-  std::string request_ = {};  // the parts so far
-  std::uint32_t request_id_ = 0;
-  PlaceQueue queue_ = PlaceQueue();
-  UniqueFd oom_score_ = UniqueFd();
-  std::string own_oom_score_ = {};
-  std::list<Running> commands_ = {};
-  PlaceConnections connections_{[this](FrameKind kind, std::uint32_t id, std::string_view payload) {
-    send(kind, id, payload);
-  }};
-};
-
-int PlaceAgent::run() {
-#if defined(__linux__)
-  // Afterwards the file belongs to root.
-  constexpr char oom_file[] = "/proc/self/oom_score_adj";
-  if (const auto text = read_whole_file(oom_file, 16, "file"sv)) own_oom_score_ = *text;
-  oom_score_.reset(above_standard_streams(::open(oom_file, O_WRONLY | O_CLOEXEC)));
-  // Commands run as the same user. They must not read this program's memory and variables, nor
-  // write to its descriptors, through /proc.
-  ::prctl(PR_SET_DUMPABLE, 0);
-#endif
-  const int flags = ::fcntl(out_, F_GETFL);
-  ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
-  for (const int fd : {in_, out_}) widen_pipe(fd);
-  queue_.bytes = concat("%%\n", {greeting_mark, place_protocol});
-  flush();
-  loop();
-  std::string bye;
-  put_frame(bye, FrameKind::bye, 0, {});
-  if (queue_.empty()) (void)write_to_pipe(out_, bye);
-  ::fcntl(out_, F_SETFL, flags);
-  if (problem_.empty()) return 0;
-  std::fprintf(stderr, "codeexec place: %s\n", problem_.c_str());
-  return 1;
-}
-
-void PlaceAgent::loop() {
-  std::vector<pollfd> set;
-  while (!ending_ || !commands_.empty()) {
-    const bool full = queue_.size() > 4 * queue_limit;
-    set.clear();
-    set.push_back({ending_ ? -1 : in_, full ? short{0} : short{POLLIN}, 0});
-    set.push_back({ending_ || queue_.empty() ? -1 : out_, POLLOUT, 0});
-    // Before the hello there is no deadline: a client that has gone ends the pipe.
-    Clock::time_point deadline =
-        ending_ || !greeted_
-            ? Clock::time_point::max()
-            : std::min(later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_)));
-    // The first command becomes the last one, so that each gets its share of the room.
-    if (commands_.size() > 1) commands_.splice(commands_.end(), commands_, commands_.begin());
-    const std::size_t polled = commands_.size();
-    for (Running& command : commands_) {
-      make_room(command);
-      command.state->add_descriptors(set);
-      deadline = std::min(deadline, command.state->deadline());
-    }
-    deadline = std::min(deadline, connections_.watch(set, room(), commands_.size()));
-    // The commands have not looked at kill_asked yet.
-    if (std::exchange(killing_, false)) deadline = Clock::now();
-    wait_for_events(set, deadline);
-    const Clock::time_point woke = Clock::now();
-    connections_.serve(set, bytes_.get());
-    if (set[0].revents) receive();
-    std::size_t left = polled;
-    for (auto at = commands_.begin(); left > 0; --left) {
-      Running& command = *at;
-      command.state->step(set, buffer_);
-      if (!command.state->over()) {
-        if (command.input_watched) watch_input(command);
-        ++at;
-        continue;
-      }
-      ProcessResult& result = command.state->result;
-      if (contained_ && oom_kills_here() > command.oom_kills && result.limits_reached.empty())
-        result.limits_reached.push_back("memory");
-      if (command.told) {
-        const std::string told = read_session_text(command.told);
-        for (std::size_t i = 0; i < told.size(); i += longest_payload)
-          send(FrameKind::told, command.id, std::string_view(told).substr(i, longest_payload));
-      }
-      connections_.remove(command.id);
-      send(FrameKind::end, command.id, end_text(result));
-      at = commands_.erase(at);
-    }
-    if (ending_) continue;
-    // What has come since the wait is not read yet.
-    if (woke >= later(last_heard_, keep_alive_))
-      end("nothing was heard for the time of keep_alive");
-    stay_heard();
-  }
-}
-
-// A stream is read only as far as the client has room for it. The output of a command that is
-// killed with the connection is dropped.
-void PlaceAgent::make_room(Running& command) {
-  const std::size_t most = room() == 0 ? 0 : longest_payload;
-  for (const Stream stream : {Stream::out, Stream::err})
-    command.state->room(stream) =
-        ending_ ? longest_payload : std::min(most, command.credit[stream == Stream::out ? 0 : 1]);
-}
-
-void PlaceAgent::receive() {
-  const ssize_t size = ::read(in_, bytes_.get(), longest_payload);
-  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (size <= 0) return end(size < 0 ? "the input cannot be read" : nullptr);
-  last_heard_ = Clock::now();
-  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)}, [this](const Frame& frame) {
-        // Many that come at once may take long to start.
-        if (frame.kind == FrameKind::start) stay_heard();
-        return !ending_ && take(frame);
-      }))
-    end("what came in is not of this protocol");
-}
-
-void PlaceAgent::end(const char* why) {
-  if (ending_) return;
-  ending_ = killing_ = true;
-  if (why) problem_ = why;
-  connections_.clear();
-  for (Running& command : commands_) {
-    command.state->kill_asked.store(true);
-    make_room(command);
-  }
-}
-
-auto PlaceAgent::find(std::uint32_t id) -> Running* {
-  for (Running& command : commands_)
-    if (command.id == id) return &command;
-  return nullptr;
-}
-
-// An order for a command that has just ended is ignored: the client could not know.
-bool PlaceAgent::take(const Frame& frame) {
-  const std::string_view payload = frame.payload;
-  if (frame.kind == FrameKind::ping) return true;
-  if (frame.kind == FrameKind::hello) return !greeted_ && greet(payload);
-  if (!greeted_) return false;
-  if (frame.kind == FrameKind::request || frame.kind == FrameKind::start) {
-    if (!request_.empty() && frame.id != request_id_) return false;
-    if (request_.size() + payload.size() > longest_request) return false;
-    request_id_ = frame.id;
-    request_ += payload;
-    if (frame.kind == FrameKind::request) return true;
-    const std::string request = std::exchange(request_, {});
-    return start(frame.id, request);
-  }
-  if ((frame.id & connection_bit) != 0) return connections_.take(frame);
-  Running* const command = find(frame.id);
-  const auto is = [&frame](FrameKind kind, std::size_t size) {
-    return frame.kind == kind && frame.payload.size() == size;
-  };
-  if (frame.kind == FrameKind::input) {
-    if (!command) return true;
-    if (!command->has_input || !command->input_window.use(payload.size())) return false;
-    command->state->give_input(payload);
-    return true;
-  }
-  if (is(FrameKind::input_end, 0)) {
-    if (command) command->state->end_input();
-    return true;
-  }
-  if (is(FrameKind::resize, 8)) {
-    const TerminalSize size = {static_cast<int>(number_in(payload) & INT_MAX),
-                               static_cast<int>(number_in(payload.substr(4)) & INT_MAX)};
-    if (command && command->state->resize(size)) command->state->apply_size();
-    return size.is_valid();
-  }
-  if (is(FrameKind::signal, 1)) {
-    const int number = static_cast<unsigned char>(payload[0]);
-    if (!command || number == 0 || number > 64) return number <= 64;
-    if (number == SIGKILL)
-      command->state->kill_asked.store(true);
-    else
-      command->state->signal_tree(number);
-    return true;
-  }
-  Channel channel{};
-  std::size_t bytes = 0;
-  if (frame.kind != FrameKind::credit || !read_credit(frame, channel, bytes)) return false;
-  if (!command) return true;
-  if (channel == Channel::input) return false;
-  std::size_t& credit = command->credit[channel == Channel::out ? 0 : 1];
-  if (bytes > most_window - credit) return false;
-  credit += bytes;
-  return true;
-}
-
-bool PlaceAgent::greet(std::string_view text) {
-  const auto hello = Json::parse(text);
-  if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
-  greeted_ = true;
-  ends_lines_ = (*hello)["lines"sv].as_bool();
-  Json answer = Json::object();
-  set_member(answer, "protocol", place_protocol);
-  set_member(answer, "version", CODEEXEC_VERSION_STRING);
-  set_member(answer, "resizes", true);
-  set_member(answer, "connections", true);
-  if (const auto ok = settle(*hello, answer); !ok) set_member(answer, "error", ok.error().message);
-  send(FrameKind::hello, 0, answer.dump());
-  return true;
-}
-
-// Prepares the place as a hello asks for it, and describes it in the answer.
-Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
-  const auto refusal = [](const char* why, Pieces values = {}) {
-    return make_error(ErrorCode::unsupported, why, values);
-  };
-  if (hello["protocol"sv].as_integer() != place_protocol) return refusal("another protocol");
-  keep_alive_ = std::chrono::milliseconds(
-      std::max<std::int64_t>(1000, hello["keep_alive"sv].as_integer(keep_alive_.count())));
-  set_member(answer, "nonces", answers_to(hello["nonces"sv]));
-  if (const Json* const wanted = hello.find("prepare"sv)) {
-    // A container may have the machine's process table, but never its mounts.
-    const Json& mounts = hello["mounts"sv];
-    if (mounts.is_string() && mounts.as_string() != own_namespace("mnt"))
-      set_member(answer, "lacks", prepare_container(*wanted));
-    return {};
-  }
-  has_proxy_ = hello["connections"sv].as_bool();
-  // No other proxy is reached.
-  if (has_proxy_)
-    for (const std::string& variable : offline_variables(Network::allow))
-      ::unsetenv(variable.substr(0, variable.find('=')).c_str());
-  contained_ = hello["container"sv].as_bool();
-  if (contained_ && !settle_in_container(hello, uid_, gid_))
-    return refusal("unable to find user %", {hello["user"sv].as_string()});
-  utsname system{};
-  if (::uname(&system) == 0) {
-    set_member(answer, "machine", system.machine);
-    set_member(answer, "host", system.nodename);
-  }
-  std::string ground = hello["ground"sv].as_string();
-  if (auto ok = settle_ground(hello, ground); !ok) return ok;
-  set_member(answer, "ground", ground);
-  return settle_sandbox(hello, ground, answer);
-}
-
-// Finds the workspace, or makes the copy of it, and the variables of commands.
-Expected<void> PlaceAgent::settle_ground(const Json& hello, std::string& ground) {
-  is_remote_ = hello["remote"sv].as_bool();
-  if (is_remote_ && !hello["found"sv].as_bool())
-    if (auto ok = find_ground(ground); !ok) return ok;
-  if (const Json* const copy = hello.find("copy"sv)) {
-    if (auto ok = make_copy(hello["marked"sv].as_bool(), ground); !ok) return ok;
-    ground_ = copy_ground(ground, *copy).dump();
-  } else {
-    ground_ = Json(ground).dump();
-  }
-  EnvironmentOptions variables;
-  variables.keep_all = true;
-  if (is_remote_) roots_in(ground, variables.workspace);
-  variables.auto_venv = hello["auto_venv"sv].as_bool();
-  variables.venv_path = hello["venv"sv].as_string();
-  look_at_home(variables.venv_path);
-  auto environment = Environment::create(variables);
-  if (!environment) return environment.failure();
-  environment_ = std::move(*environment);
-  return {};
-}
-
-// Makes the sandbox of commands, and their home where they are in one.
-Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view ground,
-                                          Json& answer) {
-  SandboxOptions wanted = sandbox_options_from(hello["sandbox"sv]);
-  const char* const path = std::getenv("PATH");
-  if (path) wanted.search_path = path;
-  const char* home = std::getenv("HOME");
-  if (wanted.mode != SandboxMode::off) {
-    auto folder = PrivateFolder::create("private_home", "codeexec-home-"sv);
-    if (!folder) return folder.failure();
-    home_ = std::move(*folder);
-    home = home_->path().c_str();
-    wanted.writable.push_back(home_->path());
-    std::string workspace;
-    const std::vector<Root> roots = roots_in(ground, workspace);
-    if (roots.empty() && !workspace.empty()) wanted.writable.push_back(workspace);
-    for (const Root& root : roots)
-      if (root.permission != Permission::none)
-        (root.permission == Permission::write ? wanted.writable : wanted.readable)
-            .push_back(root.path);
-    weak_variables_ = offline_variables(wanted.network);
-    add_toolchains(*environment_, weak_variables_);
-  }
-  set_member(answer, "uid", static_cast<unsigned long long>(::getuid()));
-  set_member(answer, "home", home ? home : "");
-  auto sandbox = Sandbox::create(wanted);
-  if (!sandbox) return with_prefix("sandbox: ", {}, sandbox.error());
-  sandbox_ = std::move(*sandbox);
-  if (wanted.network == Network::allow && sandbox_.report().network == Network::host)
-    return make_error(ErrorCode::unsupported, "network: 'allow' cannot be had: %",
-                      {joined(sandbox_.report().missing, "; "sv)});
-  set_member(answer, "sandbox", to_json(sandbox_.report()));
-  return {};
-}
-
-// The workspace becomes a folder of this side, and so do the roots in it or around it.
-Expected<void> PlaceAgent::make_copy(bool is_marked, std::string& ground) {
-  std::string workspace;
-  std::vector<Root> roots = roots_in(ground, workspace);
-  const std::string there = workspace;
-  auto folder = PrivateFolder::for_copy(workspace, is_marked);
-  if (!folder) return folder.failure();
-  copy_ = std::move(*folder);
-  for (Root& root : roots)
-    root.path = codeexec::is_within(root.path, there) ? workspace + root.path.substr(there.size())
-                                                      : workspace;
-  ground = ground_of(workspace, roots);
-  return {};
-}
-
-bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
-  PlaceRequest request;
-  if (id == 0 || (id & connection_bit) != 0 || find(id) || !request.read(text)) return false;
-  ProcessOptions options;
-  options.on_output = [this, id](Stream stream, std::string_view bytes) {
-    pass_on(id, stream, bytes);
-  };
-  UniqueFd passed;
-  UniqueFd folder;
-  Running& command = commands_.emplace_back();
-  command.id = id;
-  if (contained_) command.oom_kills = oom_kills_here();
-  command.has_input = command.input_watched = request.has_input;
-  auto ready = prepare(request, command, passed, options);
-  if (ready && is_remote_ && !options.work_dir.empty()) {
-    // The command enters the folder that is checked here, whatever its name leads to later.
-    auto opened = PathRules().open_found(options.work_dir);
-    if (opened)
-      folder = opened.take();
-    else
-      ready = opened.error();
-    options.work_dir_fd = folder.get();
-  }
-  command.state = new_run(std::move(options));
-  State& state = *command.state;
-  if (!ready) {
-    state.result.message = ready.error().message;
-    state.result.system_error = ready.error().system_error;
-    state.result.step = "setup";
-  }
-  // A command has the highest score from its start, which needs no right: if memory runs out in a
-  // container, the kernel kills a command and not this agent, which all commands need.
-  if (contained_) (void)write_all(oom_score_.get(), "1000"sv);
-  const bool started = ready && state.start(false);
-  if (contained_) (void)write_all(oom_score_.get(), own_oom_score_);
-  if (!started) {
-    connections_.remove(id);
-    send(FrameKind::end, id, end_text(state.result));
-    commands_.pop_back();
-    return true;
-  }
-  state.forget_start();
-  if (request.waited_for)
-    send(FrameKind::started, id, number_bytes(static_cast<std::size_t>(state.result.pid)));
-  return true;
-}
-
-Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
-                                   ProcessOptions& options) {
-  if (commands_.size() > most_commands)
-    return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
-  Variables extra;
-  const auto add = [&extra](std::string_view name, std::string_view value) {
-    extra.push_back({std::string(name), std::string(value)});
-  };
-  if (home_) {
-    add("HOME"sv, home_->path());
-    add("TMPDIR"sv, home_->temporary());
-  }
-  for (std::string_view value : request.set) {
-    const std::string_view name = take_part(value, '=');
-    add(name, value);
-  }
-  auto environment = environment_->resolve(request.work_dir, extra);
-  if (!environment) return environment.failure();
-  for (std::string& variable : environment->variables) {
-    const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
-    if (is_one_of(name, request.unset)) continue;
-    if (!request.venv.empty() && name == "PATH"sv)
-      variable.insert(name.size() + 1, concat("%/bin:", {request.venv}));
-    options.environment.push_back(std::move(variable));
-  }
-  options.sandbox = sandbox_;
-  if (has_proxy_ && !request.argv[0].empty())
-    if (auto ok = give_proxy(command, options); !ok) return ok;
-  for (const std::string& variable : weak_variables_)
-    if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
-      options.environment.push_back(variable);
-  if (request.argv[0].empty()) {
-    request.argv = words_of({"/proc/self/exe", "--place"});
-    options.environment.push_back(concat("%=%", {question_variable, ground_}));
-    options.sandbox = {};
-  }
-  options.argv.swap(request.argv);
-  options.work_dir.swap(request.work_dir);
-  options.keep_input_open = request.has_input;
-  options.merge_streams = request.merge_streams;
-  options.terminal_rows = request.terminal_rows;
-  options.terminal_cols = request.terminal_cols;
-  options.timeout = request.timeout;
-  options.kill_grace = request.kill_grace;
-  options.uid = uid_;
-  options.gid = gid_;
-  options.supervised = true;
-  options.max_output = 0;
-  if (request.has_script) {
-    auto script = anonymous_file(request.script);
-    if (!script) return script.failure();
-    passed = std::move(*script);
-  } else if (request.tells) {
-    if (auto ok = make_session_pipe(command.told, passed); !ok) return ok;
-  }
-  options.pass_fd = passed.get();
-  return {};
-}
-
-// A command in a sandbox has a network with a socket of its own. All in a container have one
-// network, so each gets a port there.
-Expected<void> PlaceAgent::give_proxy(Running& command, ProcessOptions& options) {
-  if (contained_) {
-    unsigned port = 0;
-    UniqueFd socket = listen_for_proxy(port);
-    if (!socket) return system_error(errno, "network: a socket for the proxy");
-    connections_.add(command.id, std::move(socket));
-    weak_variables_ = offline_variables(Network::allow, port);
-  }
-  options.on_listener = [this, id = command.id](UniqueFd listener) {
-    connections_.add(id, std::move(listener));
-  };
-  return {};
-}
-
-void PlaceAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
-  Running* const command = find(id);
-  if (!command || ending_) return;
-  const std::size_t which = stream == Stream::out ? 0 : 1;
-  command->credit[which] -= bytes.size();
-  command->state->room(stream) -= bytes.size();
-  send(which == 0 ? FrameKind::out : FrameKind::err, id, bytes);
-}
-
-// Reports how much of the input the program has read, and when it reads no more.
-void PlaceAgent::watch_input(Running& command) {
-  const State& state = *command.state;
-  if (!state.takes_input()) {
-    command.input_watched = false;
-    return send(FrameKind::input_closed, command.id, {});
-  }
-  const std::size_t credit = command.input_window.credit(state.waiting_input(), commands_.size());
-  if (credit != 0) send(FrameKind::credit, command.id, credit_text(Channel::input, credit));
-}
-
-void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
-  if (ending_) return;
-  put_frame(queue_.bytes, kind, id, payload);
-  if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n"sv);
-}
-
-void PlaceAgent::stay_heard() {
-  if (Clock::now() >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
-  flush();
-}
-
-void PlaceAgent::flush() {
-  if (ending_ || queue_.empty()) return;
-  const ssize_t size = queue_.write_to(out_);
-  if (size > 0)
-    last_sent_ = Clock::now();
-  else if (size < 0 && errno != EAGAIN && errno != EINTR)
-    end("nobody reads the output");
-}
-
-int place_main(int in, int out) {
-  if (const char* const start = std::getenv(start_variable)) {
-    (void)!::chdir(start);
-    ::unsetenv(start_variable);
-  }
-  const char* const ground = std::getenv(question_variable);
-  return ground ? answer_question(ground, in, out) : PlaceAgent(in, out).run();
-}
-
-// place/bring.cpp ---------------------------------------------------------------------------------
-// Getting the agent to a place whose transport leads to a shell.
-
-namespace {
-
-// For any POSIX shell, which reads the script from the same pipe as the file: the client sends the
-// file only when the script asks for it. The shell becomes the agent, or writes one line of why
-// not.
-// CODEEXEC_PLACE_CACHE names a folder that is tried first: the cache may lie in a workspace.
-//   h  SHA-256 of the file    s  its size    m  its processor
-// The script enters a folder before it checks it: the folder belongs to this user and is closed to
-// all others, so that a user who may write to the parent folder cannot put another file there.
-constexpr char bring_script[] =
-    "{ CODEEXEC_PLACE_START=`pwd`; export CODEEXEC_PLACE_START; u=`umask`; umask 077; i=`id -u`; "
-    "w=\n"
-    "n=codeexec-mcp-" CODEEXEC_VERSION_STRING
-    "-$h; t=$n.$$; k=$((s/1024+64))\n"
-    "no() { echo \"place_agent: $*\" >&2; exit 1; }\n"
-    "ok() { [ -f $1 ] && case `$c <$1` in $h*) ;; *) false; esac; }\n"
-    "case `uname -m` in $m) ;; *) no \"it is for $m, and there is `uname -m`\"; esac\n"
-    "for c in sha256sum 'shasum -a 256' 'openssl dgst -sha256 -r' ''; do\n"
-    "$c </dev/null >/dev/null 2>&1 && break; done\n"
-    "[ \"$c\" ] || no it is checked by sha256sum, shasum or openssl, and none is there\n"
-    "f=${CODEEXEC_PLACE_CACHE:+$CODEEXEC_PLACE_CACHE/codeexec-$i}; unset CODEEXEC_PLACE_CACHE\n"
-    "for d in ${f:+\"$f\"} "
-    "\"${XDG_CACHE_HOME:-${HOME:-/dev/null}/.cache}/codeexec\" "
-    "\"${HOME:-/dev/null}/.codeexec\" /var/tmp/codeexec-$i /tmp/codeexec-$i; do\n"
-    "e=`mkdir -p \"$d\" 2>&1 && cd \"$d\" 2>&1` && cd \"$d\" || { w=\"$w; $e\"; continue; }\n"
-    "set -- `ls -ldn .`\n"
-    "case $1:$3 in drwx------*:$i) ;; "
-    "*) w=\"$w; $d is of another user, or open to others\"; continue; esac\n"
-    "ok $n && { umask $u; exec ./$n --place; }\n"
-    "set -- `df -Pk . 2>/dev/null | tail -n 1`\n"
-    "[ \"${4:-$k}\" -lt $k ] 2>/dev/null && { w=\"$w; $d has no room for $k KiB\"; continue; }\n"
-    "e=`{ true >$t && chmod 700 $t; } 2>&1` || { w=\"$w; $d: $e\"; continue; }\n"
-    "./$t 2>/dev/null || { rm -f $t; w=\"$w; $d is mounted noexec\"; continue; }\n"
-    "echo codeexec-bring\n"
-    "e=`head -c $s 2>&1 >$t` && ok $t && mv -f $t $n && { umask $u; exec ./$n --place; }\n"
-    "rm -f $t; no \"$d/$n has not come whole. $e\"\n"
-    "done; no \"no folder takes it$w\"; }\n";
-
-// As `uname -m` says it, or a pattern for that.
-std::string_view machine_of(std::string_view file) {
-  if (file.size() < 20 || !starts_with(file, "\177ELF"sv)) return "*";
-  // All of these write the lower byte first.
-  switch (static_cast<unsigned char>(file[18]) | static_cast<unsigned char>(file[19]) << 8) {
-    case 40:
-      return "arm*";
-    case 62:
-      return "x86_64";
-    case 183:
-      return "aarch64";
-    case 243:
-      return "riscv64";
-    default:
-      return "*"sv;
-  }
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string bring_text(std::string_view file) {
-  return concat("h=%; s=%; m='%'\n%", {sha256(file), file.size(), machine_of(file), bring_script});
-}
-
-}  // inner
-
-// place/command.cpp -------------------------------------------------------------------------------
-// One command in a place.
-
-PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, const Variables& set)
-    : environment(std::move(variables)),
-      shell(std::move(shell_path)),
-      sets_path(sets_variable(set, "PATH"sv)),
-      sets_lang(sets_variable(set, "LANG"sv)) {}
-
-Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admission& admission,
-                                         const PlaceSettings& settings, PlaceRequest& request) {
-  // This is checked before any lock: in a fork, a thread that is not here may hold it.
-  if (settings.owner != ::getpid())
-    return make_error(ErrorCode::unsupported,
-                      "this process is a fork of the one that the connection belongs to, and needs "
-                      "an executor of its own");
-  auto environment = settings.environment.resolve(admission.directory.path, command.environment);
-  if (!environment) return environment.failure();
-  admission.result.venv = environment->venv;
-  request.work_dir = admission.directory.path;
-  request.unset = admission.unset;
-  const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH"sv);
-  const bool sets_lang = settings.sets_lang || sets_variable(command.environment, "LANG"sv);
-  if (!sets_path) request.venv = environment->venv;
-  for (std::string& variable : environment->variables)
-    if ((sets_path || !starts_with(variable, "PATH="sv)) &&
-        (sets_lang || !starts_with(variable, "LANG="sv)))
-      request.set.push_back(std::move(variable));
-
-  request.argv = admission.words_to_run(command, settings.shell, environment->prefix);
-  if (!admission.admitted()) return {};
-  request.tells = admission.third == Executor::Admission::Third::session;
-  request.has_script = admission.third == Executor::Admission::Third::script;
-  if (request.has_script) request.script = command.script;
-  std::size_t size = request.script.size();
-  for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
-    size += total_size(*texts) + texts->size();
-    for (const std::string& text : *texts)
-      if (has_nul(text))
-        return make_error(ErrorCode::invalid_argument,
-                          "a command has a NUL byte in it, which no program can be given");
-  }
-  if (size > longest_request - longest_payload)
-    return make_error(ErrorCode::limit, "a command may have at most 64 MiB in a place");
-  request.merge_streams = admission.process.merge_streams;
-  request.terminal_rows = command.terminal_rows;
-  request.terminal_cols = command.terminal_cols;
-  request.has_input = !command.input.empty() || command.keep_input_open;
-  const ProcessOptions& process = admission.process;
-  request.kill_grace = process.kill_grace;
-  // This side keeps the time limit. The agent has a later one, if the connection hangs.
-  constexpr std::chrono::milliseconds slack = std::chrono::seconds(1);
-  if (process.timeout < no_limit - process.kill_grace - slack)
-    request.timeout = process.timeout + process.kill_grace + slack;
-  return {};
-}
-
-PlaceCommand::~PlaceCommand() {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (!streams_.running) {
-    link_->commands_.erase(streams_.id);
-    return;
-  }
-  link_->send(FrameKind::signal, streams_.id, kill_text);
-  link_->commands_[streams_.id] = nullptr;
-}
-
-bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
-                          ProcessResult& failure) {
-  const auto fail = [&failure](int error, std::string_view what) {
-    failure.outcome = Outcome::not_started;
-    failure.step = "setup";
-    failure.system_error = error;
-    failure.message = concat("%: %", {what, errno_text(error)});
-    return false;
-  };
-  if (!make_pipe(streams_.out.reader, streams_.out.writer) ||
-      (!request_.merge_streams && !make_pipe(streams_.err.reader, streams_.err.writer)) ||
-      (request_.has_input && !make_pipe(streams_.input_reader, input_writer_)))
-    return fail(errno, "cannot make the pipes of a command"sv);
-  for (const UniqueFd* fd : {&streams_.out.reader, &streams_.out.writer, &streams_.err.reader,
-                             &streams_.err.writer, &streams_.input_reader, &input_writer_})
-    if (*fd) set_nonblocking(*fd);
-  request_.waited_for = wait;
-  const std::string text = request_.text();
-  std::unique_lock<std::mutex> lock(link_->mutex_);
-  if (link_->lost()) {
-    lost_ = true;
-    tell_end(failure);
-    failure.outcome = Outcome::not_started;
-    failure.step = "place";
-    return false;
-  }
-  do streams_.id = ++link_->last_id_ & ~connection_bit;
-  while (streams_.id == 0 || link_->commands_.count(streams_.id) != 0);
-  link_->commands_[streams_.id] = this;
-  streams_.running = true;
-  std::string_view rest = text;
-  for (; rest.size() > longest_payload; rest.remove_prefix(longest_payload))
-    link_->send(FrameKind::request, streams_.id, rest.substr(0, longest_payload));
-  link_->send(FrameKind::start, streams_.id, rest);
-  if (!wait) return true;
-  wait_for_start(lock, cancel);
-  if (!has_begun()) {
-    const bool cancelled = cancel && cancel->cancelled();
-    failure.outcome = cancelled ? Outcome::cancelled : Outcome::unknown;
-    failure.step = "start";
-    failure.message = concat("% has not begun it %, and kills it if it does",
-                             {link_->name_, cancelled ? "yet" : "in time"});
-    return false;
-  }
-  if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
-  tell_end(failure);
-  return false;
-}
-
-void PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
-                                  const std::optional<CancelToken>& cancel,
-                                  Clock::time_point deadline) const {
-  lock.unlock();
-  wait_for_event(begun_, cancel, deadline);
-  lock.lock();
-}
-
-void PlaceCommand::take(Stream stream, std::string_view bytes,
-                        FunctionRef<void(std::string_view)> use) {
-  if (bytes.empty()) return;
-  use(bytes);
-  const Channel channel = stream == Stream::out ? Channel::out : Channel::err;
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  PlaceStreams::Flow& taken = streams_.flow(channel);
-  taken.untaken -= std::min(taken.untaken, bytes.size());
-  if (!streams_.running) return;
-  const std::size_t credit = taken.window.credit(taken.untaken, link_->commands_.size());
-  if (credit != 0) link_->send(FrameKind::credit, streams_.id, credit_text(channel, credit));
-}
-
-UniqueFd PlaceCommand::take_input(std::string_view& given) {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  streams_.input = std::exchange(given, {});
-  if (input_writer_) link_->wake();
-  return std::move(input_writer_);
-}
-
-bool PlaceCommand::ended() const {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  return !streams_.running && streams_.out.untaken == 0 && streams_.err.untaken == 0;
-}
-
-bool PlaceCommand::was_lost() const {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  return lost_ && !link_->has_left_;
-}
-
-bool PlaceCommand::signal(int number) {
-  const char byte = static_cast<char>(number);
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (!streams_.running || number <= 0 || number > 64) return false;
-  link_->send(FrameKind::signal, streams_.id, {&byte, 1});
-  return true;
-}
-
-bool PlaceCommand::can_resize() const {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  return link_->resizes_;
-}
-
-void PlaceCommand::resize(TerminalSize size) {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (streams_.running)
-    link_->send(FrameKind::resize, streams_.id,
-                number_bytes(static_cast<std::size_t>(size.rows)) +
-                    number_bytes(static_cast<std::size_t>(size.cols)));
-}
-
-// Closes the pipes as soon as all output is in them, which ends the wait for it.
-void PlaceCommand::come_to_an_end() {
-  streams_.running = false;
-  streams_.input_reader.reset();
-  for (PlaceStreams::Flow* const flow : {&streams_.out, &streams_.err}) {
-    flow->ended = true;
-    flow->write();
-  }
-  begun_.cancel();
-}
-
-void PlaceCommand::tell_end(ProcessResult& result) const {
-  if (lost_) {
-    result.outcome = Outcome::unknown;
-    result.message =
-        concat("the connection to % was lost (%%",
-               {link_->name_, link_->reason_,
-                request_.waited_for && !started_ ? ") before it was known to have begun"
-                                                 : "): what ran there is ended with it"});
-    return;
-  }
-  if (!end_) {
-    result.outcome = Outcome::unknown;
-    result.message = concat(
-        "% has not told its end in time after it was killed; some of its processes may still be "
-        "running",
-        {link_->name_});
-    return;
-  }
-  result = *end_;
-}
-
-void PlaceCommand::finish(ProcessResult& result) {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  tell_end(result);
-  streams_.input = {};
-}
-
-// place/connections.cpp ---------------------------------------------------------------------------
-// The agent's end of the connections that commands make to the client's proxy.
-
-CODEEXEC_INNER {
-
-UniqueFd listen_for_proxy(unsigned& port) {
-#if defined(__linux__)
-  constexpr int backlog = 512;
-  UniqueFd fd(
-      above_standard_streams(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (!fd || ::bind(fd.get(), any, size) != 0 || ::listen(fd.get(), backlog) != 0 ||
-      ::getsockname(fd.get(), any, &size) != 0)
-    return {};
-  port = ntohs(address.sin_port);
-  return fd;
-#else
-  port = 0;
-  errno = ENOSYS;
-  return {};
-#endif
-}
-
-}  // inner
-
-void PlaceConnections::remove(std::uint32_t command) {
-  for (Place next = connections_.begin(); next != connections_.end();)
-    next = next->listener->command == command ? drop(next) : std::next(next);
-  listeners_.remove_if([&](const Listener& listener) { return listener.command == command; });
-}
-
-void PlaceConnections::clear() {
-  connections_.clear();
-  listeners_.clear();
-}
-
-Clock::time_point PlaceConnections::watch(std::vector<pollfd>& set, std::size_t room,
-                                          std::size_t commands) {
-  first_ = set.size();
-  room_ = room;
-  commands_ = commands;
-  if (retry_ != Clock::time_point::max() && Clock::now() >= retry_)
-    retry_ = Clock::time_point::max();
-  // The first connection becomes the last one, so that each gets its share of the room.
-  if (connections_.size() > 1)
-    connections_.splice(connections_.end(), connections_, connections_.begin());
-  for (const Listener& listener : listeners_)
-    set.push_back({room > 0 && has_room(listener) ? listener.socket.get() : -1, POLLIN, 0});
-  for (const Connection& connection : connections_) {
-    int events = connection.out.waiting.empty() ? 0 : POLLOUT;
-    if (room > 0 && connection.input_window > 0) events |= POLLIN;
-    if (connection.source == PlaceStreams::Source::nothing) events &= ~POLLIN;
-    set.push_back({events != 0 ? connection.out.writer.get() : -1, static_cast<short>(events), 0});
-  }
-  return retry_;
-}
-
-void PlaceConnections::serve(const std::vector<pollfd>& set, char* buffer) {
-  std::size_t at = first_ + listeners_.size();
-  for (Place next = connections_.begin(); next != connections_.end(); ++at) {
-    if (set[at].revents != 0) {
-      if (!next->out.waiting.empty()) write(*next);
-      read(*next, buffer);
-    }
-    next = next->is_over() ? drop(next) : std::next(next);
-  }
-  at = first_;
-  for (Listener& listener : listeners_)
-    if (set[at++].revents != 0) accept_all(listener);
-}
-
-void PlaceConnections::accept_all([[maybe_unused]] Listener& listener) {
-#if defined(__linux__)
-  while (has_room(listener)) {
-    UniqueFd fd(above_standard_streams(
-        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
-    if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
-    if (!fd && errno != EAGAIN) retry_ = later(Clock::now(), std::chrono::milliseconds(100));
-    if (!fd) return;
-    Connection& connection = connections_.emplace_back();
-    do connection.id = ++last_id_ | connection_bit;
-    while (&*find(connection.id) != &connection);
-    connection.listener = &listener;
-    connection.out.writer = std::move(fd);
-    connection.out.is_socket = true;
-    connection.source = PlaceStreams::Source::socket;
-    ++listener.connections;
-    send_(FrameKind::connect, connection.id, number_bytes(listener.command));
-  }
-#endif
-}
-
-auto PlaceConnections::find(std::uint32_t id) -> Place {
-  return find_where(connections_,
-                    [id](const Connection& connection) { return connection.id == id; });
-}
-
-auto PlaceConnections::drop(Place connection) -> Place {
-  --connection->listener->connections;
-  send_(FrameKind::end, connection->id, {});
-  return connections_.erase(connection);
-}
-
-void PlaceConnections::read(Connection& connection, char* buffer) {
-  const std::size_t most = std::min({longest_payload, connection.input_window, room_});
-  if (connection.source == PlaceStreams::Source::nothing || most == 0) return;
-  const ssize_t size = ::read(connection.input_fd(), buffer, most);
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  const std::size_t bytes = size > 0 ? static_cast<std::size_t>(size) : 0;
-  connection.input_window -= bytes;
-  room_ -= bytes;
-  if (bytes == 0) connection.source = PlaceStreams::Source::nothing;
-  send_(FrameKind::out, connection.id, {buffer, bytes});
-}
-
-void PlaceConnections::write(Connection& connection) {
-  const std::size_t credit = connection.out.pass(commands_ + connections_.size());
-  if (credit != 0) send_(FrameKind::credit, connection.id, credit_text(Channel::input, credit));
-}
-
-// A frame for one that has just ended is ignored: the client could not know.
-bool PlaceConnections::take(const Frame& frame) {
-  const bool is_input = frame.kind == FrameKind::input;
-  const bool is_credit = frame.kind == FrameKind::credit;
-  const bool is_end = frame.kind == FrameKind::input_end && frame.payload.empty();
-  const bool is_signal = frame.kind == FrameKind::signal && frame.payload.size() == 1;
-  const Place connection = find(frame.id);
-  if (connection == connections_.end()) return is_input || is_credit || is_end || is_signal;
-  if (is_credit) return connection->take_credit(frame, Channel::out);
-  if (is_input ? !connection->out.take(frame.payload) : !is_end && !is_signal) return false;
-  if (is_signal) connection->source = PlaceStreams::Source::nothing;
-  if (is_signal && frame.payload == kill_text) connection->out.waiting.clear();
-  if (!is_input) connection->out.ended = true;
-  write(*connection);
-  if (connection->is_over()) drop(connection);
-  return true;
-}
-
-// place/contained.cpp -----------------------------------------------------------------------------
-// The agent in a container.
-
-namespace {
-
-// Appends to a file of the system, or makes it. A failure is ignored: a root may be read-only.
-void add_to(const char* path, std::string_view text, mode_t mode) {
-  const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode));
-  if (file) (void)write_all(file.get(), text);
-}
-
-// The number of a user or group; -1 for a text that is not one of the kernel's.
-long id_in(const std::string& text) {
-  constexpr long long most = 0xfffffffe;
-  if (text.empty() || !all_are(text, is_digit)) return -1;
-  const long long number = std::strtoll(text.c_str(), nullptr, 10);
-  return number > most ? -1 : static_cast<long>(number);
-}
-
-bool is_in_path(std::string_view name) {
-  const char* const path = std::getenv("PATH");
-  for (std::string_view rest = path ? path : "/bin:/usr/bin"; !rest.empty();)
-    if (::access(concat("%/%", {take_part(rest, ':'), name}).c_str(), X_OK) == 0) return true;
-  return false;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::uint64_t oom_kills_here() {
-#if CODEEXEC_HAS_SANDBOX
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"})
-    if (const auto text = read_whole_file(path, 4096, "file"sv))
-      return counter_in(*text, "oom_kill"sv);
-#endif
-  return 0;
-}
-
-Json answers_to(const Json& nonces) {
-  Json answers = Json::array();
-  for (const Json& path : nonces.items()) {
-    const auto content = read_whole_file(path.as_string(), 1024, "file"sv);
-    answers.push_back(content                                  ? Json(*content)
-                      : content.error().system_error == EACCES ? Json()
-                                                               : Json(content.error().message));
-  }
-  return answers;
-}
-
-// Programs such as ssh and sudo serve only users that have a name.
-Json prepare_container(const Json& wanted) {
-  const std::string& uid = wanted["uid"sv].as_string();
-  bool is_known = uid.empty();
-  for (const SystemUser& user : system_users("/etc/passwd")) is_known = is_known || user.uid == uid;
-  if (!is_known)
-    add_to("/etc/passwd",
-           concat("user%:x:%:%::%:/bin/sh\n",
-                  {uid, uid, wanted["gid"sv].as_string(), wanted["home"sv].as_string()}),
-           0644);
-  if (!uid.empty()) {
-    constexpr char rule[] = "/etc/sudoers.d/codeexec";
-    (void)::unlink(rule);
-    add_to(rule, concat("#% ALL=(ALL:ALL) NOPASSWD: ALL\n", {uid}), 0440);
-  }
-  for (const std::string& path : texts_in(wanted["folders"sv])) {
-    (void)::mkdir(path.c_str(), 0777);
-    (void)::chmod(path.c_str(), 01777);
-  }
-  std::vector<std::string> lacks;
-  for (std::string& program : texts_in(wanted["programs"sv]))
-    if (!is_in_path(program)) lacks.push_back(std::move(program));
-  return list_of(lacks);
-}
-
-bool settle_in_container(const Json& hello, long& uid, long& gid) {
-#if CODEEXEC_HAS_SANDBOX
-  const CapabilityHeader header = {};
-  const CapabilityData none[2] = {};
-  if (!hello["keeps"sv].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
-#endif
-  std::string_view group = hello["user"sv].as_string();
-  SystemUser user;
-  user.uid = take_part(group, ':');
-  user.gid = group;
-  const bool becomes = !user.uid.empty();
-  if (!becomes) user.uid = std::to_string(::getuid());
-  user.name = concat("user%", {user.uid});
-  for (SystemUser& known : system_users("/etc/passwd")) {
-    if (known.uid != user.uid && (known.name != user.uid || !becomes)) continue;
-    if (!user.gid.empty()) known.gid.swap(user.gid);
-    user = std::move(known);
-  }
-  if (becomes) {
-    for (const SystemUser& known : system_users("/etc/group"))
-      if (known.name == user.gid) user.gid = known.uid;
-    uid = id_in(user.uid);
-    gid = id_in(user.gid);
-    if (uid < 0 || gid < 0) return false;
-  } else if (const char* const given = std::getenv("HOME")) {
-    user.home = given;
-  }
-  if (const std::string& given = hello["home"sv].as_string(); !given.empty()) user.home = given;
-  struct stat status {};
-  const bool is_own =
-      ::stat(user.home.c_str(), &status) == 0 &&
-      (becomes ? status.st_uid == static_cast<uid_t>(uid) || (status.st_mode & S_IWOTH) != 0
-               : ::access(user.home.c_str(), W_OK) == 0);
-  if (!is_own) user.home = "/tmp";
-  ::setenv("HOME", user.home.c_str(), 1);
-  if (const std::string& text = hello["gitconfig"sv].as_string();
-      !text.empty() && !std::getenv("GIT_CONFIG_GLOBAL")) {
-    const UniqueFd file(::open(concat("%/.gitconfig", {user.home}).c_str(),
-                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (file) (void)write_all(file.get(), text);
-    if (file && becomes)
-      (void)!::fchown(file.get(), static_cast<uid_t>(uid), static_cast<gid_t>(gid));
-  }
-  for (const char* variable : {"USER", "LOGNAME"})
-    ::setenv(variable, user.name.c_str(), becomes ? 1 : 0);
-  return true;
-}
-
-}  // inner
-
-// place/copy.cpp ----------------------------------------------------------------------------------
+// copy/copy.cpp -----------------------------------------------------------------------------------
 // Copied workspaces: the wire between the two sides, the end of it there, and the end here.
 
 namespace {
@@ -39920,15 +41080,6 @@ Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minu
 }  // namespace
 
 CODEEXEC_INNER {
-
-Json copy_options(const PlaceOptions& options) {
-  Json object = Json::object();
-  set_member(object, "files", static_cast<unsigned long long>(options.copy_max_files));
-  set_member(object, "size", static_cast<unsigned long long>(options.copy_max_bytes));
-  set_member(object, "exclude", list_of(options.copy_exclude));
-  set_member(object, "gitignore", options.copy_gitignore);
-  return object;
-}
 
 Json copy_ground(std::string_view ground, const Json& options) {
   Json pair = Json::array();
@@ -40217,7 +41368,65 @@ std::shared_ptr<Process::State> CopiedCommand::recover(const ProcessResult* last
   return new_run({}, new_shared<CopyFetch>(copy_));
 }
 
-// place/copy_rules.cpp ----------------------------------------------------------------------------
+// copy/folder.cpp ---------------------------------------------------------------------------------
+// The folder of a copy on the other side.
+
+namespace {
+
+// Makes the folder, with those around it, or takes one that is empty. None where that cannot be.
+UniqueFd copy_folder_at(const std::string& path) {
+  for (std::size_t end = 0; end < path.size();) {
+    end = std::min(path.find('/', end + 1), path.size());
+    (void)::mkdir(path.substr(0, end).c_str(), 0700);
+  }
+  auto found = open_canonical_directory(path);
+  if (!found) return UniqueFd();
+  UniqueFd folder(
+      above_standard_streams(::openat(found->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  struct stat status {};
+  if (!folder || ::fstat(folder.get(), &status) != 0 ||
+      (status.st_uid != ::geteuid() && status.st_uid != 0) ||
+      ::faccessat(folder.get(), ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0 ||
+      ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
+    return UniqueFd();
+  bool is_empty = true;
+  UniqueFd listed(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!listed || for_each_entry(std::move(listed), [&](const char*) { return is_empty = false; }))
+    return UniqueFd();
+  return is_empty ? std::move(folder) : UniqueFd();
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Expected<std::shared_ptr<const PrivateFolder>> folder_for_copy(std::string& workspace,
+                                                               bool is_marked) {
+  if (UniqueFd same = is_marked ? copy_folder_at(workspace) : UniqueFd())
+    return new_shared<const PrivateFolder>(workspace, std::move(same));
+  const char* const home = std::getenv("HOME");
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const auto folders =
+      words_of({cache ? cache : "", concat("%/.cache", {home ? home : ""}), "/var/tmp", "/tmp"});
+  SharedError problem;
+  for (const std::string& folder : folders) {
+    if (!starts_with(folder, "/"sv)) continue;
+    auto made = PrivateFolder::create("workspace", "codeexec-copy-"sv, folder);
+    if (!made) {
+      problem = made.failure();
+      continue;
+    }
+    workspace = concat("%/%", {(*made)->path(), base_name(workspace)});
+    if (::mkdir(workspace.c_str(), 0700) != 0)
+      return system_error(errno, "workspace: cannot make %", {in_quotes(workspace)});
+    return made;
+  }
+  return problem;
+}
+
+}  // inner
+
+// copy/rules.cpp ----------------------------------------------------------------------------------
 // The files of a workspace that are not copied: patterns as in a .gitignore.
 
 namespace {
@@ -40314,7 +41523,7 @@ bool CopyRules::excludes(std::string_view path, bool is_folder) const {
   return false;
 }
 
-// place/copy_take.cpp -----------------------------------------------------------------------------
+// copy/take.cpp -----------------------------------------------------------------------------------
 // One side of a copied workspace: it takes the changes of the other side.
 //
 // Folders are opened from the descriptor of the workspace, one name at a time and through no link.
@@ -40624,7 +41833,7 @@ void CopyTree::finish_folders() {
   folders_.clear();
 }
 
-// place/copy_tree.cpp -----------------------------------------------------------------------------
+// copy/tree.cpp -----------------------------------------------------------------------------------
 // One side of a copied workspace: it lists its files, finds the changes and sends them.
 
 namespace {
@@ -40993,1038 +42202,86 @@ bool CopyTree::take_refusals(CopyWire& wire) {
   return refusal[0] == copy_end;
 }
 
-// place/frames.cpp --------------------------------------------------------------------------------
-// Frames, and what stands in them.
-
-namespace {
-
-constexpr std::size_t frame_head = 9;
-
-template <class Owner, class Value>
-struct NamedMember {
-  const char* name;
-  Value Owner::*member;
-};
-constexpr NamedMember<SandboxOptions, bool> sandbox_flags[] = {
-    {"unix_sockets", &SandboxOptions::unix_sockets},
-    {"shared_memory", &SandboxOptions::shared_memory},
-    {"terminals", &SandboxOptions::terminals},
-    {"pid_namespace", &SandboxOptions::pid_namespace},
-    {"explain", &SandboxOptions::explain}};
-
-constexpr NamedMember<SandboxOptions, std::vector<std::string>> sandbox_paths[] = {
-    {"writable", &SandboxOptions::writable},
-    {"readable", &SandboxOptions::readable},
-    {"protected_paths", &SandboxOptions::protected_paths}};
-
-constexpr NamedMember<PlaceRequest, bool> start_flags[] = {{"script", &PlaceRequest::has_script},
-                                                           {"tells", &PlaceRequest::tells},
-                                                           {"merge", &PlaceRequest::merge_streams},
-                                                           {"input", &PlaceRequest::has_input},
-                                                           {"wait", &PlaceRequest::waited_for}};
-
-constexpr NamedMember<PlaceRequest, std::vector<std::string>> start_texts[] = {
-    {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
-
-// The numbers of an `end`: the bounds of each, and its value where it is missing.
-struct EndNumber {
-  const char* name;
-  std::int64_t least;
-  std::int64_t most;
-  std::int64_t otherwise;
-};
-constexpr EndNumber end_numbers[] = {{"outcome", 0, static_cast<int>(Outcome::unknown), -1},
-                                     {"exit_code", -1, 255, -2},
-                                     {"signal", 0, 64, -1},
-                                     {"cpu", 0, INT64_MAX, -1},
-                                     {"memory", 0, INT64_MAX, -1},
-                                     {"left", 0, INT64_MAX, -1},
-                                     {"pid", -1, INT_MAX, -1},
-                                     {"error", 0, 0xffff, 0}};
-
-bool take_text(std::string_view& rest, std::string& text) {
-  if (rest.find('\0') == std::string_view::npos) return false;
-  text = take_part(rest, '\0');
-  return true;
-}
-
-std::chrono::milliseconds time_in(const Json& object, const char* name,
-                                  std::chrono::milliseconds otherwise) {
-  return std::chrono::milliseconds(
-      std::max<std::int64_t>(0, object[name].as_integer(otherwise.count())));
-}
-
-}  // namespace
+// place/place_internal.hpp ------------------------------------------------------------------------
+// What leads to an agent of another machine, and what that does besides running commands.
 
 CODEEXEC_INNER {
 
-std::string number_bytes(std::size_t value) {
-  std::string bytes;
-  for (int shift = 0; shift < 32; shift += 8)
-    bytes += static_cast<char>(static_cast<unsigned char>(value >> shift));
-  return bytes;
-}
+// The script for a shell that becomes the agent. If the file is not there, the script writes
+// bring_mark and reads the file from the same pipe.
+std::string bring_text(std::string_view file);
 
-std::uint32_t number_in(std::string_view bytes) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
-}
-
-void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload) {
-  out += number_bytes(payload.size());
-  out += static_cast<char>(kind);
-  out += number_bytes(id);
-  out += payload;
-}
-
-std::string credit_text(Channel channel, std::size_t bytes) {
-  return static_cast<char>(channel) + number_bytes(bytes);
-}
-
-bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
-  if (frame.payload.size() != 5 || static_cast<unsigned char>(frame.payload[0]) > 2) return false;
-  channel = static_cast<Channel>(frame.payload[0]);
-  bytes = number_in(frame.payload.substr(1));
-  return true;
-}
-
-std::string end_text(const ProcessResult& result) {
-  const std::int64_t numbers[] = {static_cast<int>(result.outcome),
-                                  result.exit_code,
-                                  result.signal,
-                                  result.cpu_time.count(),
-                                  static_cast<std::int64_t>(result.peak_memory),
-                                  static_cast<std::int64_t>(result.left_behind),
-                                  result.pid,
-                                  result.system_error};
-  Json end = Json::object();
-  for (std::size_t i = 0; i < std::size(end_numbers); ++i)
-    set_member(end, end_numbers[i].name, static_cast<long long>(numbers[i]));
-  set_member(end, "held", result.pipe_held);
-  set_member(end, "step", result.step);
-  set_member(end, "message", std::string(utf8_prefix(result.message, 8192)));
-  set_member(end, "limits", list_of(result.limits_reached));
-  return end.dump();
-}
-
-bool read_end(std::string_view text, ProcessResult& result) {
-  const auto end = Json::parse(text);
-  if (!end || !end->is_object()) return false;
-  std::int64_t numbers[std::size(end_numbers)];
-  for (std::size_t i = 0; i < std::size(end_numbers); ++i) {
-    const EndNumber& number = end_numbers[i];
-    numbers[i] = (*end)[number.name].as_integer(number.otherwise);
-    if (numbers[i] < number.least || numbers[i] > number.most) return false;
-  }
-  result.outcome = static_cast<Outcome>(numbers[0]);
-  result.exit_code = static_cast<int>(numbers[1]);
-  result.signal = static_cast<int>(numbers[2]);
-  if (result.outcome == Outcome::refused ||
-      (result.outcome == Outcome::exited && result.exit_code < 0) ||
-      (result.outcome == Outcome::signaled && result.signal == 0))
-    return false;
-  result.cpu_time = std::chrono::microseconds(numbers[3]);
-  result.peak_memory = static_cast<std::uint64_t>(numbers[4]);
-  result.left_behind = static_cast<std::uint64_t>(numbers[5]);
-  result.pid = static_cast<int>(numbers[6]);
-  result.system_error = static_cast<int>(numbers[7]);
-  result.pipe_held = (*end)["held"sv].as_bool();
-  result.step = printable(bounded((*end)["step"sv]));
-  result.message = printable((*end)["message"sv].as_string());
-  for (const std::string& limit : texts_in((*end)["limits"sv]))
-    result.limits_reached.push_back(printable(limit));
-  return true;
-}
-
-std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
-
-std::vector<std::string> texts_in(const Json& list) {
-  std::vector<std::string> texts;
-  for (const Json& item : list.items()) texts.push_back(item.as_string());
-  return texts;
-}
-
-Json to_json(const SandboxOptions& options) {
-  Json object = Json::object();
-  set_member(object, "mode", static_cast<int>(options.mode));
-  set_member(object, "network", static_cast<int>(options.network));
-  for (const auto& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
-  for (const auto& paths : sandbox_paths)
-    set_member(object, paths.name, list_of(options.*paths.member));
-  for (const NamedLimit& limit : limit_names)
-    set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.value));
-  return object;
-}
-
-SandboxOptions sandbox_options_from(const Json& object) {
-  SandboxOptions options;
-  // An unknown value counts as the strictest.
-  const std::int64_t mode = object["mode"sv].as_integer(2);
-  options.mode = mode == 0   ? SandboxMode::off
-                 : mode == 1 ? SandboxMode::best_effort
-                             : SandboxMode::strict;
-  const std::int64_t network = object["network"sv].as_integer(1);
-  options.network = network >= 0 && network <= 3 ? static_cast<Network>(network) : Network::none;
-  for (const auto& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
-  for (const auto& paths : sandbox_paths) options.*paths.member = texts_in(object[paths.name]);
-  for (const NamedLimit& limit : limit_names)
-    options.limits.*limit.value =
-        static_cast<std::uint64_t>(std::max<std::int64_t>(0, object[limit.name].as_integer()));
-  return options;
-}
-
-Json to_json(const SandboxReport& report) {
-  Json object = Json::object();
-  set_member(object, "mode", static_cast<int>(report.mode));
-  set_member(object, "network", static_cast<int>(report.network));
-  set_member(object, "landlock_abi", report.landlock_abi);
-  set_member(object, "enforced", list_of(report.enforced));
-  set_member(object, "missing", list_of(report.missing));
-  set_member(object, "rules", list_of(report.rules));
-  return object;
-}
-
-SandboxReport sandbox_report_from(const Json& object) {
-  SandboxReport report;
-  const SandboxOptions read = sandbox_options_from(object);
-  report.mode = read.mode;
-  report.network = read.network;
-  report.landlock_abi = static_cast<int>(object["landlock_abi"sv].as_integer() & 0xff);
-  report.enforced = texts_in(object["enforced"sv]);
-  report.missing = texts_in(object["missing"sv]);
-  report.rules = texts_in(object["rules"sv]);
-  return report;
-}
-
-void widen_pipe([[maybe_unused]] int fd) {
-#if defined(__linux__)
-  constexpr int bytes = 256 << 10;
-  ::fcntl(fd, F_SETPIPE_SZ, bytes);
-#endif
-}
+// Reads a FileMessage from one descriptor, and writes the answer to the other. The ground is a text
+// in JSON. Returns 0, or 1. See AgentWorkspace::question().
+int answer_question(std::string_view ground, int in, int out);
 
 }  // inner
 
-std::size_t PlaceWindow::credit(std::size_t held, std::size_t commands) {
-  const std::size_t open = left + held;
-  if (allowed - open < allowed / 2) return 0;
-  const std::size_t most = std::max(stream_window, most_window / commands);
-  if (most <= open) return 0;
-  allowed = most;
-  left = most - held;
-  return most - open;
-}
-
-ssize_t PlaceQueue::write_to(int fd) {
-  const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
-  if (size <= 0) return size;
-  written += static_cast<std::size_t>(size);
-  // No more is moved than was written before.
-  if (written >= bytes.size() - written) {
-    bytes.erase(0, written);
-    written = 0;
-  }
-  return size;
-}
-
-bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
-  while (!bytes.empty()) {
-    // A frame that came in pieces is put together, any other is used where it lies.
-    const auto move_in = [&](std::size_t size) {
-      const std::size_t missing = size - std::min(size, held_.size());
-      held_ += bytes.substr(0, missing);
-      bytes.remove_prefix(std::min(missing, bytes.size()));
-      return held_.size() >= size;
-    };
-    if (left_ > 0) {
-      const std::string_view piece = bytes.substr(0, left_);
-      left_ -= piece.size();
-      bytes.remove_prefix(piece.size());
-      if (!use({static_cast<FrameKind>(kind_), id_, piece})) return false;
-      continue;
-    }
-    const bool whole_head = held_.empty() && bytes.size() >= frame_head;
-    if (!whole_head && !move_in(frame_head)) return true;
-    const std::string_view head = whole_head ? bytes : std::string_view(held_);
-    const std::size_t payload = number_in(head);
-    if (payload > longest_payload) return false;
-    const Frame frame = {static_cast<FrameKind>(head[4]), number_in(head.substr(5)), {}};
-    if (payload > 0 && (frame.kind == FrameKind::input || frame.kind == FrameKind::out ||
-                        frame.kind == FrameKind::err)) {
-      kind_ = static_cast<unsigned char>(frame.kind);
-      id_ = frame.id;
-      left_ = payload;
-      if (whole_head) bytes.remove_prefix(frame_head);
-      held_.clear();
-      continue;
-    }
-    const std::size_t size = frame_head + payload;
-    if (whole_head && bytes.size() >= size) {
-      if (!use({frame.kind, frame.id, bytes.substr(frame_head, payload)})) return false;
-      bytes.remove_prefix(size);
-      continue;
-    }
-    if (!move_in(size)) return true;
-    const bool goes_on = use({frame.kind, frame.id, std::string_view(held_).substr(frame_head)});
-    held_.clear();
-    if (!goes_on) return false;
-  }
-  return true;
-}
-
-PlaceRequest PlaceRequest::question() {
-  PlaceRequest request;
-  request.argv.push_back({});
-  request.has_input = true;
-  return request;
-}
-
-std::string PlaceRequest::text() const {
-  Json head = Json::object();
-  for (const auto& flag : start_flags)
-    if (this->*flag.member) set_member(head, flag.name, true);
-  for (const auto& texts : start_texts) set_member(head, texts.name, (this->*texts.member).size());
-  if (terminal_rows != 0) set_member(head, "rows", terminal_rows);
-  if (terminal_rows != 0) set_member(head, "cols", terminal_cols);
-  if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
-  set_member(head, "grace", static_cast<long long>(kill_grace.count()));
-  std::string text = head.dump();
-  const auto add = [&text](const std::string& part) {
-    text += '\0';
-    text += part;
-  };
-  add(work_dir);
-  add(venv);
-  for (const auto& texts : start_texts)
-    for (const std::string& part : this->*texts.member) add(part);
-  add(script);
-  return text;
-}
-
-bool PlaceRequest::read(std::string_view text) {
-  std::string head_text;
-  if (!take_text(text, head_text)) return false;
-  const auto head = Json::parse(head_text);
-  if (!head || !head->is_object()) return false;
-  for (const auto& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
-  // The start checks them.
-  terminal_rows = static_cast<int>((*head)["rows"sv].as_integer() & INT_MAX);
-  terminal_cols = static_cast<int>((*head)["cols"sv].as_integer() & INT_MAX);
-  timeout = time_in(*head, "timeout", no_limit);
-  kill_grace = time_in(*head, "grace", std::chrono::milliseconds(0));
-  if (!take_text(text, work_dir) || !take_text(text, venv)) return false;
-  for (const auto& texts : start_texts) {
-    // Each has a byte at least: a number that is too large ends with the text.
-    for (std::int64_t left = (*head)[texts.name].as_integer(); left > 0; --left) {
-      if (!has_nul(text)) return false;
-      (this->*texts.member).push_back(std::string(take_part(text, '\0')));
-    }
-  }
-  script = text;
-  return !argv.empty();
-}
-
-// place/ground.cpp --------------------------------------------------------------------------------
-// The workspace in a place: the agent finds it, or makes a folder for a copy, and answers questions
-// about its files.
+// place/bring.cpp ---------------------------------------------------------------------------------
+// Getting the agent to a place whose transport leads to a shell.
 
 namespace {
 
-// Makes the folder, with those around it, or takes one that is empty. None where that cannot be.
-UniqueFd copy_folder_at(const std::string& path) {
-  for (std::size_t end = 0; end < path.size();) {
-    end = std::min(path.find('/', end + 1), path.size());
-    (void)::mkdir(path.substr(0, end).c_str(), 0700);
-  }
-  auto found = open_canonical_directory(path);
-  if (!found) return UniqueFd();
-  UniqueFd folder(
-      above_standard_streams(::openat(found->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  struct stat status {};
-  if (!folder || ::fstat(folder.get(), &status) != 0 ||
-      (status.st_uid != ::geteuid() && status.st_uid != 0) ||
-      ::faccessat(folder.get(), ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0 ||
-      ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
-    return UniqueFd();
-  bool is_empty = true;
-  UniqueFd listed(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!listed || for_each_entry(std::move(listed), [&](const char*) { return is_empty = false; }))
-    return UniqueFd();
-  return is_empty ? std::move(folder) : UniqueFd();
-}
+// For any POSIX shell, which reads the script from the same pipe as the file: the client sends the
+// file only when the script asks for it. The shell becomes the agent, or writes one line of why
+// not.
+// CODEEXEC_PLACE_CACHE names a folder that is tried first: the cache may lie in a workspace.
+//   h  SHA-256 of the file    s  its size    m  its processor
+// The script enters a folder before it checks it: the folder belongs to this user and is closed to
+// all others, so that a user who may write to the parent folder cannot put another file there.
+constexpr char bring_script[] =
+    "{ CODEEXEC_PLACE_START=`pwd`; export CODEEXEC_PLACE_START; u=`umask`; umask 077; i=`id -u`; "
+    "w=\n"
+    "n=codeexec-mcp-" CODEEXEC_VERSION_STRING
+    "-$h; t=$n.$$; k=$((s/1024+64))\n"
+    "no() { echo \"place_agent: $*\" >&2; exit 1; }\n"
+    "ok() { [ -f $1 ] && case `$c <$1` in $h*) ;; *) false; esac; }\n"
+    "case `uname -m` in $m) ;; *) no \"it is for $m, and there is `uname -m`\"; esac\n"
+    "for c in sha256sum 'shasum -a 256' 'openssl dgst -sha256 -r' ''; do\n"
+    "$c </dev/null >/dev/null 2>&1 && break; done\n"
+    "[ \"$c\" ] || no it is checked by sha256sum, shasum or openssl, and none is there\n"
+    "f=${CODEEXEC_PLACE_CACHE:+$CODEEXEC_PLACE_CACHE/codeexec-$i}; unset CODEEXEC_PLACE_CACHE\n"
+    "for d in ${f:+\"$f\"} "
+    "\"${XDG_CACHE_HOME:-${HOME:-/dev/null}/.cache}/codeexec\" "
+    "\"${HOME:-/dev/null}/.codeexec\" /var/tmp/codeexec-$i /tmp/codeexec-$i; do\n"
+    "e=`mkdir -p \"$d\" 2>&1 && cd \"$d\" 2>&1` && cd \"$d\" || { w=\"$w; $e\"; continue; }\n"
+    "set -- `ls -ldn .`\n"
+    "case $1:$3 in drwx------*:$i) ;; "
+    "*) w=\"$w; $d is of another user, or open to others\"; continue; esac\n"
+    "ok $n && { umask $u; exec ./$n --place; }\n"
+    "set -- `df -Pk . 2>/dev/null | tail -n 1`\n"
+    "[ \"${4:-$k}\" -lt $k ] 2>/dev/null && { w=\"$w; $d has no room for $k KiB\"; continue; }\n"
+    "e=`{ true >$t && chmod 700 $t; } 2>&1` || { w=\"$w; $d: $e\"; continue; }\n"
+    "./$t 2>/dev/null || { rm -f $t; w=\"$w; $d is mounted noexec\"; continue; }\n"
+    "echo codeexec-bring\n"
+    "e=`head -c $s 2>&1 >$t` && ok $t && mv -f $t $n && { umask $u; exec ./$n --place; }\n"
+    "rm -f $t; no \"$d/$n has not come whole. $e\"\n"
+    "done; no \"no folder takes it$w\"; }\n";
 
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string ground_of(std::string_view workspace, const std::vector<Root>& roots) {
-  std::string ground(workspace);
-  for (const Root& root : roots) {
-    const char permission = static_cast<char>('0' + static_cast<int>(root.permission));
-    append_all(ground, {"\0"sv, std::string_view(&permission, 1), root.path});
-  }
-  return ground;
-}
-
-std::vector<Root> roots_in(std::string_view ground, std::string& workspace) {
-  std::vector<Root> roots;
-  workspace = take_part(ground, '\0');
-  while (!ground.empty()) {
-    const auto permission = static_cast<Permission>(std::min(ground[0] & 3, 2));
-    ground.remove_prefix(1);
-    roots.push_back({std::string(take_part(ground, '\0')), permission});
-  }
-  return roots;
-}
-
-void look_at_home(std::string& path) {
-  const char* const home = std::getenv("HOME");
-  if (home && (path == "~"sv || starts_with(path, "~/"sv))) path.replace(0, 1, home);
-}
-
-Expected<void> find_ground(std::string& ground) {
-  std::string workspace;
-  std::vector<Root> roots = roots_in(ground, workspace);
-  look_at_home(workspace);
-  for (Root& root : roots) look_at_home(root.path);
-  const auto rules = PathRules::create(roots);
-  if (!rules) return rules.failure();
-  std::string path;
-  const auto found = PathRules().open_work_dir(workspace, {}, &path);
-  if (!found) return with_prefix("workspace: ", {}, found.error());
-  ground = ground_of(path, rules->roots());
-  return {};
-}
-
-int answer_question(std::string_view ground, int in, int out) {
-  const auto known = Json::parse(ground);
-  if (known && known->is_array()) return serve_copy(*known, in, out);
-  std::string text;
-  char piece[16384];
-  for (ssize_t size = 0; (size = ::read(in, piece, sizeof piece)) != 0;) {
-    if (size < 0 && errno != EINTR) return 1;
-    if (size > 0) text.append(piece, static_cast<std::size_t>(size));
-  }
-  FileMessage message;
-  if (!known || !message.take(text)) return 1;
-  std::string workspace;
-  std::vector<Root> roots = roots_in(known->as_string(), workspace);
-  Files(PathRules::of_canonical(std::move(roots)), std::move(workspace)).answer(message);
-  return write_all(out, message.text()) == 0 ? 0 : 1;
-}
-
-}  // inner
-
-Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::for_copy(std::string& workspace,
-                                                                       bool is_marked) {
-  if (UniqueFd same = is_marked ? copy_folder_at(workspace) : UniqueFd())
-    return new_shared<const PrivateFolder>(workspace, std::move(same));
-  const char* const home = std::getenv("HOME");
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const auto folders =
-      words_of({cache ? cache : "", concat("%/.cache", {home ? home : ""}), "/var/tmp", "/tmp"});
-  SharedError problem;
-  for (const std::string& folder : folders) {
-    if (!starts_with(folder, "/"sv)) continue;
-    auto made = create("workspace", "codeexec-copy-"sv, folder);
-    if (!made) {
-      problem = made.failure();
-      continue;
-    }
-    workspace = concat("%/%", {(*made)->path(), base_name(workspace)});
-    if (::mkdir(workspace.c_str(), 0700) != 0)
-      return system_error(errno, "workspace: cannot make %", {in_quotes(workspace)});
-    return made;
-  }
-  return problem;
-}
-
-// place/link.cpp ----------------------------------------------------------------------------------
-// The client's end of a connection to an agent.
-
-namespace {
-
-constexpr std::size_t longest_preface = std::size_t{64} << 10;
-constexpr std::size_t longest_account = 1024;
-constexpr std::size_t longest_agent = std::size_t{64} << 20;
-
-// What transports write when they fail, and what to do about it: see help_in().
-constexpr std::string_view place_troubles =
-    "place_agent: \tthe agent cannot be put there\n"
-    "host key verification failed\tits host key is not known, or another one than before: connect "
-    "once by hand and compare it\n"
-    "permission denied (\tit wants a key that is loaded, and no password can be asked for here\n"
-    "could not resolve\tno machine has this name\n"
-    "connection refused\tnothing listens there: is it up, and is the port right?\n"
-    "timed out\tit does not answer: is it up, and reachable from here?\n"
-    "no route to host\tit cannot be reached from here\n"
-    "exec format error\tthe agent there is for another processor\n"
-    "cannot execute\tthe agent there is not a program that runs there\n"
-    "unknown option\tthe agent there is of another version\n";
-// Not in a container, which has no such options.
-constexpr std::string_view no_agent_there =
-    "not found|no such file\tthere is no such program there: install codeexec-mcp, name it "
-    "(place_agent_path), or let it be copied (place_agent)\n";
-
-struct PlaceFact {
-  const char* name;
-  std::string PlaceFacts::*member;
-};
-constexpr PlaceFact place_facts[] = {{"version", &PlaceFacts::version},
-                                     {"machine", &PlaceFacts::machine},
-                                     {"host", &PlaceFacts::host},
-                                     {"home", &PlaceFacts::home}};
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-Nonce::Nonce(const std::string& folder) {
-  auto opened = open_canonical_directory(folder);
-  if (!opened) {
-    problem_ = opened.error().message;
-    return;
-  }
-  folder_ = std::move(*opened);
-  const UniqueFd file(::openat(folder_.get(), name_.c_str(),
-                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  int error = file ? write_all(file.get(), content_) : errno;
-  if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
-  if (error != 0)
-    problem_ = concat("cannot make a file in %: %", {in_quotes(folder), errno_text(error)});
-  path_ = concat("%/%", {folder, name_});
-}
-
-Nonce::~Nonce() {
-  if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
-}
-
-Json new_hello(std::chrono::milliseconds keep_alive) {
-  Json hello = Json::object();
-  set_member(hello, "protocol", place_protocol);
-  set_member(hello, "version", CODEEXEC_VERSION_STRING);
-  set_member(hello, "keep_alive", static_cast<long long>(keep_alive.count()));
-  return hello;
-}
-
-std::optional<Json> answer_in(std::string_view printed) {
-  const std::size_t mark = printed.find(greeting_mark);
-  const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
-  if (end == std::string_view::npos) return {};
-  std::optional<Json> answer;
-  PlaceFrames frames;
-  frames.add(printed.substr(end + 1), [&answer](const Frame& frame) {
-    if (auto told = Json::parse(frame.payload); told && frame.kind == FrameKind::hello)
-      answer = std::move(*told);
-    return !answer;
-  });
-  return answer;
-}
-
-}  // inner
-
-Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
-                                                     const std::optional<CancelToken>& cancel) {
-  const CancellationPause pause;
-  auto link = new_shared<PlaceLink>(wanted);
-  if (auto ok = link->line_.start(wanted.transport); !ok)
-    return with_prefix("cannot reach %: ", {wanted.name}, ok.error());
-  for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
-  wanted.meanwhile();
-  if (!make_pipe(link->wake_out_, link->wake_in_)) return system_error(errno, "cannot make a pipe");
-  set_nonblocking(link->wake_out_);
-  set_nonblocking(link->wake_in_);
-  if (auto ok = link->greet(wanted, cancel); !ok) return ok.failure();
-  if (const int error = start_thread(&link->thread_, thread_main, link.get()); error != 0)
-    return system_error(error, "cannot start a thread");
-  link->has_thread_ = true;
-  return link;
-}
-
-PlaceLink::~PlaceLink() {
-  if (owner_ != ::getpid()) {
-    has_thread_ = false;
-    return;
-  }
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    closing_ = true;
-    // The agent kills all that it has started, and ends.
-    line_.input.reset();
-  }
-  wake();
-  if (has_thread_) ::pthread_join(thread_, nullptr);
-  if (lost() || !has_thread_) return;
-  std::vector<pollfd> set = {{line_.child.exit_event.get(), POLLIN, 0}};
-  wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
-}
-
-bool PlaceLink::is_lost() const {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!lost()) return false;
-  }
-  wait_for_event(settled_, {}, Clock::time_point::max());
-  return true;
-}
-
-std::string PlaceLink::reason() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return reason_;
-}
-
-void* PlaceLink::thread_main(void* self) {
-  auto& link = *static_cast<PlaceLink*>(self);
-  while (link.pump(-1, Clock::time_point::max())) {
-  }
-  return nullptr;
-}
-
-// The error of an agent that has not answered.
-SharedError PlaceLink::failure() const {
-  std::string said = said_.text();
-  std::string_view help = help_in(said, place_troubles);
-  if (help.empty() && !is_container_) help = help_in(said, no_agent_there);
-  while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
-  return make_error(ErrorCode::io, "cannot reach %: %%%%%",
-                    {name_, help, help.empty() ? "" : "; ", reason_,
-                     said.empty() ? "" : "; it said: ", printable(said)});
-}
-
-Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
-  if (!wanted.agent.empty()) {
-    const auto file = read_whole_file(wanted.agent, longest_agent, "agent"sv);
-    if (!file) return file.failure();
-    cargo_ = *file;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      send(bring_text(cargo_));
-    }
-    if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
-    cargo_ = {};
-    queue_.bytes.shrink_to_fit();
-  }
-  std::optional<Nonce> nonce;
-  Json hello = wanted.hello;
-  if (!wanted.workspace.empty()) {
-    nonce.emplace(wanted.workspace);
-    if (!nonce->problem().empty())
-      return make_error(ErrorCode::io,
-                        "workspace: %, by which % could show that it has the same files",
-                        {nonce->problem(), name_});
-    set_member(hello, "nonces", list_of({nonce->path()}));
-  }
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    send(FrameKind::hello, 0, hello.dump());
-  }
-  if (auto ok = wait_for_agent(wanted, cancel, Life::answered); !ok) return ok;
-  if (auto ok = take_greeting(wanted, nonce ? nonce->content() : std::string()); !ok) return ok;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  said_ = Capture(longest_account);
-  if (!lost()) life_ = Life::open;
-  return {};
-}
-
-// Waits until an agent speaks or has answered.
-Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
-                                         const std::optional<CancelToken>& cancel, Life until) {
-  const Clock::time_point start = Clock::now();
-  while (life_ < until) {
-    if (cancel && cancel->cancelled()) return cancelled_before_start();
-    // A copy may take a second more for each 32 kB.
-    const Clock::time_point deadline =
-        later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
-    if (Clock::now() >= deadline) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      lose("it did not answer within % s", {seconds_text(wanted.connect_timeout)});
-      break;
-    }
-    pump(cancel ? cancel->descriptor() : -1, deadline);
-  }
-  if (lost() && !greeting_) return failure();
-  return {};
-}
-
-Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
-  const Json& told = *greeting_;
-  if (told["protocol"sv] != Json(place_protocol))
-    return make_error(ErrorCode::unsupported,
-                      "the agent in % speaks protocol %, and this program %%",
-                      {name_, printable(told["protocol"sv].dump()), place_protocol,
-                       ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
-  if (told.find("error"))
-    return make_error(ErrorCode::unsupported, "the agent in % said: %",
-                      {name_, printable(bounded(told["error"sv]))});
-  for (const PlaceFact& fact : place_facts) facts_.*fact.member = bounded(told[fact.name]);
-  facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
-  facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
-  resizes_ = told["resizes"sv].as_bool();
-  if (wanted.hello["connections"sv].as_bool() && !told["connections"sv].as_bool())
-    return make_error(ErrorCode::unsupported,
-                      "network: 'allow' needs an agent of version % in %, which has %",
-                      {CODEEXEC_VERSION_STRING, name_, printable(facts_.version)});
-  ground_ = told["ground"sv].as_string();
-  const Json& seen = told["nonces"sv][0];
-  if (!nonce.empty() && seen.as_string() != nonce)
-    return make_error(
-        ErrorCode::unsupported,
-        "workspace: % is not the same folder in % (%): mount it there under the same path, or let "
-        "it be only there (place_workspace remote) or copied (place_workspace copy)",
-        {in_quotes(wanted.workspace), name_,
-         seen.is_string() ? printable(bounded(seen)) : "it may not be looked into"});
-  return {};
-}
-
-// Adds the pipes of commands, under the mutex.
-void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
-                      Clock::time_point& deadline) {
-  const auto add = [&](PlaceStreams& streams) {
-    for (const Channel channel : {Channel::out, Channel::err, Channel::input}) {
-      const bool is_input = channel == Channel::input;
-      const int fd = is_input ? streams.input_fd() : streams.flow(channel).writer.get();
-      const bool is_closing = is_input && streams.source == PlaceStreams::Source::closing;
-      // Input is read only while the queue is short: the rest waits in its pipe.
-      if (is_input ? fd < 0 || (!is_closing && streams.input_window == 0) ||
-                         queue_.size() >= longest_payload
-                   : streams.flow(channel).waiting.empty())
-        continue;
-      set.push_back({fd, is_closing ? short{0} : is_input ? short{POLLIN} : short{POLLOUT}, 0});
-      watched.push_back({streams.id, channel});
-      if (is_input && !streams.input.empty()) deadline = Clock::now();
-    }
-  };
-  for (const auto& [id, command] : commands_)
-    if (command) add(command->streams_);
-  for (auto& [id, connection] : connections_) add(connection);
-}
-
-// Waits for an event and handles it. False: the link is being destroyed.
-bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
-  std::vector<pollfd> set;
-  std::vector<Watched> watched;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (closing_) return false;
-    set = {{wake_out_.get(), POLLIN, 0},
-           {lost() ? -1 : line_.out.get(), POLLIN, 0},
-           {lost() ? -1 : line_.err.get(), POLLIN, 0},
-           {lost() || queue_.empty() ? -1 : line_.input.get(), POLLOUT, 0},
-           {cancel, POLLIN, 0}};
-    if (speaks())
-      deadline = std::min(
-          {deadline, later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_))});
-    watch(set, watched, deadline);
-  }
-  wait_for_events(set, deadline);
-  const Clock::time_point woke = Clock::now();  // what comes from now on is not read here
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (closing_) return false;
-  char few[4096];
-  if (set[0].revents) (void)!::read(wake_out_.get(), few, sizeof few);
-  if (set[2].revents && !lost()) {
-    const ssize_t size = ::read(line_.err.get(), few, sizeof few);
-    if (size > 0) said_.add({few, static_cast<std::size_t>(size)});
-    if (size == 0) line_.err.reset();
-  }
-  if (set[1].revents && !lost()) receive();
-  if (set[3].revents && !lost()) flush();
-  for (std::size_t i = 0; i < watched.size(); ++i) {
-    PlaceStreams* const streams = find(watched[i].id);
-    if (!streams) continue;
-    const bool is_input = watched[i].channel == Channel::input;
-    if (!set[i + 5].revents && !(is_input && !streams->input.empty())) continue;
-    if (is_input)
-      read_input(*streams);
-    else if ((streams->id & connection_bit) != 0)
-      serve(*streams);
-    else
-      streams->flow(watched[i].channel).write();
-  }
-  check_life(woke);
-  if (lost() && !settled_.cancelled()) settle(lock);
-  return true;
-}
-
-void PlaceLink::check_life(Clock::time_point now) {
-  // Before an agent speaks, connect_timeout holds.
-  if (!speaks()) return;
-  if (now >= later(last_heard_, keep_alive_))
-    return lose("nothing was heard from it for % ms", {keep_alive_.count()});
-  if (now < later(last_sent_, ping_after(keep_alive_))) return;
-  send(FrameKind::ping, 0, {});
-  last_sent_ = now;
-}
-
-void PlaceLink::receive() {
-  if (!buffer_) buffer_.reset(new char[longest_payload]);
-  const ssize_t size = ::read(line_.out.get(), buffer_.get(), longest_payload);
-  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (size <= 0) {
-    // The last words of the transport are in the other pipe.
-    char said[4096];
-    const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
-    if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
-    return lose("it was closed at the other end");
-  }
-  last_heard_ = Clock::now();
-  take_bytes({buffer_.get(), static_cast<std::size_t>(size)});
-}
-
-void PlaceLink::take_bytes(std::string_view bytes) {
-  std::string rest;
-  if (!speaks()) {
-    const std::size_t from =
-        unmarked_.size() - std::min(unmarked_.size(), greeting_mark.size() + 8);
-    unmarked_ += bytes;
-    if (!cargo_.empty() && unmarked_.find(bring_mark, from) != std::string::npos) {
-      unmarked_.clear();
-      brought_ = cargo_.size();
-      return send(std::exchange(cargo_, {}));
-    }
-    const std::size_t mark = unmarked_.find(greeting_mark, from);
-    const std::size_t end = unmarked_.find('\n', mark);
-    if (mark == std::string::npos || end == std::string::npos) {
-      if (unmarked_.size() > longest_preface) {
-        lose("64 KiB came, and no greeting of an agent");
-      }
-      return;
-    }
-    said_.add(std::string_view(unmarked_).substr(0, mark));
-    const std::size_t number = mark + greeting_mark.size();
-    const std::string version = unmarked_.substr(number, end - number);
-    if (version != std::to_string(place_protocol)) {
-      life_ = Life::answered;
-      greeting_ = Json::object();
-      return set_member(*greeting_, "protocol", printable(version));
-    }
-    life_ = Life::speaking;
-    rest = unmarked_.substr(end + 1);
-    unmarked_ = {};
-    bytes = rest;
-  }
-  if (!reader_.add(bytes, [this](const Frame& frame) { return !lost() && take_frame(frame); }))
-    lose("what came from it is not of this protocol");
-}
-
-// False: no agent sends such a frame.
-bool PlaceLink::take_frame(const Frame& frame) {
-  const std::string_view payload = frame.payload;
-  if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
-  if (frame.kind == FrameKind::hello) {
-    auto greeting = Json::parse(payload);
-    if (greeting_ || !greeting || !greeting->is_object()) return false;
-    life_ = Life::answered;
-    greeting_ = std::move(*greeting);
-    return true;
-  }
-  if (!greeting_) return false;
-  if (frame.kind == FrameKind::bye) return has_left_ = frame.id == 0 && payload.empty();
-  if ((frame.id & connection_bit) != 0) return take_for_connection(frame);
-  const auto at = commands_.find(frame.id);
-  if (at == commands_.end()) return false;
-  if (!at->second) {
-    if (frame.kind == FrameKind::end) commands_.erase(at);
-    return true;
-  }
-  if (!at->second->streams_.running) return false;
-  PlaceCommand& command = *at->second;
-  switch (frame.kind) {
-    case FrameKind::out:
-      return command.streams_.out.take(payload);
-    case FrameKind::err:
-      return !command.request_.merge_streams && command.streams_.err.take(payload);
-    case FrameKind::started:
-      if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
-      command.started_ = true;
-      command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
-      command.begun_.cancel();
-      return true;
-    case FrameKind::credit:
-      return command.streams_.take_credit(frame, Channel::input);
-    case FrameKind::input_closed:
-      command.streams_.input_reader.reset();
-      return payload.empty();
-    case FrameKind::told:
-      command.told_ += payload;
-      return command.request_.tells && command.told_.size() <= longest_session_text;
-    case FrameKind::end:
-      return take_end(command, payload);
+// As `uname -m` says it, or a pattern for that.
+std::string_view machine_of(std::string_view file) {
+  if (file.size() < 20 || !starts_with(file, "\177ELF"sv)) return "*";
+  // All of these write the lower byte first.
+  switch (static_cast<unsigned char>(file[18]) | static_cast<unsigned char>(file[19]) << 8) {
+    case 40:
+      return "arm*";
+    case 62:
+      return "x86_64";
+    case 183:
+      return "aarch64";
+    case 243:
+      return "riscv64";
     default:
-      return false;
+      return "*"sv;
   }
-}
-
-bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
-  const bool ok = read_end(text, command.end_.emplace());
-  if (ok)
-    command.come_to_an_end();
-  else
-    command.end_.reset();
-  return ok;
-}
-
-PlaceStreams* PlaceLink::find(std::uint32_t id) {
-  if (const auto at = connections_.find(id); at != connections_.end()) return &at->second;
-  const auto at = commands_.find(id);
-  return at != commands_.end() && at->second ? &at->second->streams_ : nullptr;
-}
-
-void PlaceLink::read_input(PlaceStreams& streams) {
-  using Source = PlaceStreams::Source;
-  if (streams.source == Source::closing) {
-    streams.source = Source::nothing;
-    return send(FrameKind::signal, streams.id, "\x01"sv);  // SIGHUP
-  }
-  const std::size_t most = std::min(longest_payload, streams.input_window);
-  std::string_view bytes = streams.input.substr(0, most);
-  if (bytes.empty()) {
-    if (!buffer_) buffer_.reset(new char[longest_payload]);
-    const ssize_t size = ::read(streams.input_fd(), buffer_.get(), most);
-    if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (size > 0) bytes = {buffer_.get(), static_cast<std::size_t>(size)};
-  } else {
-    streams.input.remove_prefix(bytes.size());
-  }
-  if (bytes.empty()) streams.input_reader.reset();
-  if (bytes.empty() && streams.source == Source::socket) streams.source = Source::closing;
-  streams.input_window -= bytes.size();
-  send(bytes.empty() ? FrameKind::input_end : FrameKind::input, streams.id, bytes);
-}
-
-// Under the mutex. What the pipe does not take at once goes into the queue.
-void PlaceLink::send(std::string_view bytes) {
-  if (lost() || !line_.input) return;
-  const bool waits = !queue_.empty();
-  queue_.bytes += bytes;
-  if (waits) return;
-  flush();
-  if (!queue_.empty()) wake();
-}
-
-void PlaceLink::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
-  std::string frame;
-  put_frame(frame, kind, id, payload);
-  send(frame);
-}
-
-void PlaceLink::flush() {
-  const ssize_t size = queue_.write_to(line_.input.get());
-  if (size > 0) last_sent_ = Clock::now();
-  if (size >= 0 || errno == EAGAIN || errno == EINTR) return;
-  // receive() finds the end of the other pipe, too, and the reason with it.
-  queue_.clear();
-  line_.input.reset();
-}
-
-void PlaceLink::wake() {
-  if (wake_in_) (void)!::write(wake_in_.get(), "", 1);
-}
-
-// Ends the connection. Output that came before still goes to its readers.
-void PlaceLink::lose(const char* reason, Pieces values) {
-  if (lost()) return;
-  if (!speaks()) said_.add(unmarked_);
-  reason_ = concat(reason, values);
-  // The transport may say why, such as that a job was cancelled.
-  if (life_ == Life::open && said_.total_bytes() != 0) {
-    std::string said(without_line_ends(said_.text()));
-    std::replace(said.begin(), said.end(), '\n', ' ');
-    append_all(reason_, "; it said: %", {printable(said)});
-  }
-  life_ = life_ == Life::open ? Life::lost : Life::failed;
-  line_.end();
-  queue_.clear();
-}
-
-// Asks for the reason, once, and ends all commands with it.
-void PlaceLink::settle(std::unique_lock<std::mutex>& lock) {
-  if (life_ == Life::lost && account_) {
-    lock.unlock();
-    const std::string told = account_();
-    lock.lock();
-    if (!told.empty()) append_all(reason_, "; %", {told});
-  }
-  settled_.cancel();
-  connections_.clear();
-  for (const auto& [id, command] : commands_) {
-    if (!command || !command->streams_.running) continue;
-    command->lost_ = true;
-    command->come_to_an_end();
-  }
-}
-
-// place/owner.cpp ---------------------------------------------------------------------------------
-// The programs that have made places, and whether they still run.
-
-namespace {
-
-// The start of a process, as the kernel counts time; empty if it is not known.
-std::string start_of_process([[maybe_unused]] pid_t pid) {
-#if defined(__linux__)
-  ProcessStat stat;
-  if (read_stat(pid, stat)) return std::to_string(stat.start);
-#endif
-  return {};
 }
 
 }  // namespace
 
 CODEEXEC_INNER {
 
-ProgramIdentity own_identity() {
-  ProgramIdentity own;
-  char text[256] = "";
-  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
-  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
-    own.boot = without_line_ends(*boot);
-  own.space = concat("% %", {::geteuid(), own_namespace("pid")});
-  own.pid = std::to_string(::getpid());
-  own.start = start_of_process(::getpid());
-  return own;
-}
-
-std::string owner_text(const ProgramIdentity& program) {
-  return concat("%;%;%;%;%",
-                {program.host, program.boot, program.space, program.pid, program.start});
-}
-
-ProgramIdentity take_owner(std::string_view& text) {
-  ProgramIdentity program;
-  for (std::string* const part :
-       {&program.host, &program.boot, &program.space, &program.pid, &program.start})
-    *part = take_part(text, ';');
-  return program;
-}
-
-std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own) {
-  if (maker.host != own.host || maker.space != own.space) return std::nullopt;
-  if (maker.boot != own.boot) return false;
-  const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
-  if (own.start.empty() || maker.start.empty() || pid <= 0) return std::nullopt;
-  const std::string now = start_of_process(pid);
-  if (!now.empty()) return now == maker.start;
-  if (::kill(pid, 0) != 0 && errno == ESRCH) return false;
-  return std::nullopt;
-}
-
-std::chrono::seconds age_since(const std::string& time) {
-  std::tm parts{};
-  if (std::sscanf(time.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d", &parts.tm_year, &parts.tm_mon,
-                  &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &parts.tm_sec) != 6)
-    return std::chrono::seconds(-1);
-  parts.tm_year -= 1900;
-  parts.tm_mon -= 1;
-  // Behind the seconds stand their fraction and a Z or the distance from UTC.
-  const std::size_t zone = time.find_first_of("+-", 19);
-  if (zone != std::string::npos) {
-    int hours = 0;
-    int minutes = 0;
-    (void)std::sscanf(time.c_str() + zone + 1, "%2d:%2d", &hours, &minutes);
-    parts.tm_min -= (time[zone] == '-' ? -1 : 1) * (hours * 60 + minutes);
-  }
-  return std::chrono::seconds(::time(nullptr) - ::timegm(&parts));
+std::string bring_text(std::string_view file) {
+  return concat("h=%; s=%; m='%'\n%", {sha256(file), file.size(), machine_of(file), bring_script});
 }
 
 }  // inner
@@ -42051,6 +42308,16 @@ Expected<void> check_options(const PlaceOptions& options) {
   for (const std::string& word : options.transport)
     if (has_nul(word)) return wrong("transport has a NUL byte in it");
   return check_without_sandbox(options.sandbox);
+}
+
+// The options of a copy, for both sides: see CopyTree.
+Json copy_options(const PlaceOptions& options) {
+  Json object = Json::object();
+  set_member(object, "files", static_cast<unsigned long long>(options.copy_max_files));
+  set_member(object, "size", static_cast<unsigned long long>(options.copy_max_bytes));
+  set_member(object, "exclude", list_of(options.copy_exclude));
+  set_member(object, "gitignore", options.copy_gitignore);
+  return object;
 }
 
 // Whether a workspace can be copied as it is now, and the options for that.
@@ -42209,7 +42476,15 @@ void PlaceExecutor::Place::want(const PlaceOptions& options) {
     for (const std::string& word : options.transport)
       append_all(wanted.name, {wanted.name.empty() ? "" : " ", printable(word)});
   wanted.transport.argv = options.transport;
-  wanted.agent = options.agent;
+  if (!options.agent.empty())
+    wanted.upload = [path = options.agent](AgentUpload& upload) -> Expected<void> {
+      constexpr std::size_t longest = std::size_t{64} << 20;
+      auto file = read_whole_file(path, longest, "agent"sv);
+      if (!file) return file.failure();
+      upload.program = std::move(*file);
+      upload.script = bring_text(upload.program);
+      return {};
+    };
   wanted.connect_timeout = options.connect_timeout;
   wanted.hello = new_hello(options.keep_alive);
   set_member(wanted.hello, "sandbox", to_json(options.sandbox));
@@ -42671,111 +42946,124 @@ std::size_t PlacePool::ready() const {
   return state_->ready.size();
 }
 
-// place/streams.cpp -------------------------------------------------------------------------------
-// What a command elsewhere writes and reads, and its connections at the client's end.
+// place/workspace.cpp -----------------------------------------------------------------------------
+// The workspace in a place: the agent finds it, or makes a folder for a copy, and answers questions
+// about its files.
 
-bool PlaceStreams::Flow::take(std::string_view bytes) {
-  if (bytes.empty() || !window.use(bytes.size())) return false;
-  untaken += bytes.size();
-  if (waiting.empty() && writer) {
-    const ssize_t size = write_to_pipe(writer.get(), bytes);
-    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
+namespace {
+
+// The ground that the agent's program is asked about: see answer_question().
+constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
+// The folder of the shell that has brought the agent, which begins there.
+constexpr const char* start_variable = "CODEEXEC_PLACE_START";
+
+// Puts the home of the agent's user in place of a `~` at the start.
+void look_at_home(std::string& path) {
+  const char* const home = std::getenv("HOME");
+  if (home && (path == "~"sv || starts_with(path, "~/"sv))) path.replace(0, 1, home);
+}
+
+// Makes its paths canonical as they are on this host.
+Expected<void> find_ground(std::string& ground) {
+  std::string workspace;
+  std::vector<Root> roots = roots_in(ground, workspace);
+  look_at_home(workspace);
+  for (Root& root : roots) look_at_home(root.path);
+  const auto rules = PathRules::create(roots);
+  if (!rules) return rules.failure();
+  std::string path;
+  const auto found = PathRules().open_work_dir(workspace, {}, &path);
+  if (!found) return with_prefix("workspace: ", {}, found.error());
+  ground = ground_of(path, rules->roots());
+  return {};
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+int answer_question(std::string_view ground, int in, int out) {
+  const auto known = Json::parse(ground);
+  if (known && known->is_array()) return serve_copy(*known, in, out);
+  std::string text;
+  char piece[16384];
+  for (ssize_t size = 0; (size = ::read(in, piece, sizeof piece)) != 0;) {
+    if (size < 0 && errno != EINTR) return 1;
+    if (size > 0) text.append(piece, static_cast<std::size_t>(size));
   }
-  waiting.bytes += bytes;
-  return true;
+  FileMessage message;
+  if (!known || !message.take(text)) return 1;
+  std::string workspace;
+  std::vector<Root> roots = roots_in(known->as_string(), workspace);
+  Files(PathRules::of_canonical(std::move(roots)), std::move(workspace)).answer(message);
+  return write_all(out, message.text()) == 0 ? 0 : 1;
 }
 
-// What has no reader any more is dropped.
-void PlaceStreams::Flow::write() {
-  if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno != EAGAIN &&
-      errno != EINTR) {
-    waiting.clear();
-    untaken = 0;
-    ended = ended || is_socket;
+}  // inner
+
+namespace {
+
+class ServedWorkspace final : public AgentWorkspace {
+ public:
+  Expected<void> settle(const Json& hello, std::string& ground,
+                        EnvironmentOptions& variables) override;
+  std::string question() const override { return concat("%=%", {question_variable, subject_}); }
+
+ private:
+  Expected<void> make_copy(bool is_marked, std::string& ground);
+
+  std::string subject_ = {};                        // of questions: a ground, as JSON
+  std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
+};
+
+Expected<void> ServedWorkspace::settle(const Json& hello, std::string& ground,
+                                       EnvironmentOptions& variables) {
+  const bool is_remote = hello["remote"sv].as_bool();
+  if (is_remote && !hello["found"sv].as_bool())
+    if (auto ok = find_ground(ground); !ok) return ok;
+  if (const Json* const copy = hello.find("copy"sv)) {
+    if (auto ok = make_copy(hello["marked"sv].as_bool(), ground); !ok) return ok;
+    subject_ = copy_ground(ground, *copy).dump();
+  } else {
+    subject_ = Json(ground).dump();
   }
-  if (!ended || !waiting.empty()) return;
-  if (is_socket)
-    ::shutdown(writer.get(), SHUT_WR);
-  else
-    writer.reset();
+  if (is_remote) roots_in(ground, variables.workspace);
+  variables.auto_venv = hello["auto_venv"sv].as_bool();
+  variables.venv_path = hello["venv"sv].as_string();
+  look_at_home(variables.venv_path);
+  return {};
 }
 
-std::size_t PlaceStreams::Flow::pass(std::size_t sharers) {
-  write();
-  untaken = waiting.size();
-  return ended || !writer ? 0 : window.credit(untaken, sharers);
+// The workspace becomes a folder of this side, and so do the roots in it or around it.
+Expected<void> ServedWorkspace::make_copy(bool is_marked, std::string& ground) {
+  std::string workspace;
+  std::vector<Root> roots = roots_in(ground, workspace);
+  const std::string there = workspace;
+  auto folder = folder_for_copy(workspace, is_marked);
+  if (!folder) return folder.failure();
+  copy_ = std::move(*folder);
+  for (Root& root : roots)
+    root.path = codeexec::is_within(root.path, there) ? workspace + root.path.substr(there.size())
+                                                      : workspace;
+  ground = ground_of(workspace, roots);
+  return {};
 }
 
-bool PlaceStreams::take_credit(const Frame& frame, Channel wanted) {
-  Channel channel{};
-  std::size_t bytes = 0;
-  if (!read_credit(frame, channel, bytes) || channel != wanted) return false;
-  if (bytes > most_window - input_window) return false;
-  input_window += bytes;
-  return true;
-}
+}  // namespace
 
-// False: no agent sends such a frame.
-bool PlaceLink::take_for_connection(const Frame& frame) {
-  if (frame.kind == FrameKind::connect) return take_connect(frame);
-  const auto at = connections_.find(frame.id);
-  if (at == connections_.end() || !at->second.running) return false;
-  PlaceStreams& connection = at->second;
-  if (frame.kind == FrameKind::credit) return connection.take_credit(frame, Channel::input);
-  if (frame.kind != FrameKind::out && frame.kind != FrameKind::end) return false;
-  if (frame.payload.empty()) {
-    connection.out.ended = true;
-    connection.running = frame.kind == FrameKind::out;
-  } else if (frame.kind == FrameKind::end || !connection.out.take(frame.payload)) {
-    return false;
+int place_main(int in, int out) {
+  if (const char* const start = std::getenv(start_variable)) {
+    (void)!::chdir(start);
+    ::unsetenv(start_variable);
   }
-  serve(connection);
-  return true;
+  if (const char* const subject = std::getenv(question_variable))
+    return answer_question(subject, in, out);
+  ServedWorkspace workspace;
+  return PlaceAgent(in, out, &workspace).run();
 }
-
-bool PlaceLink::take_connect(const Frame& frame) {
-  const auto command = commands_.find(frame.payload.size() == 4 ? number_in(frame.payload) : 0);
-  std::size_t running = 0;
-  for (const auto& [id, connection] : connections_) running += connection.running ? 1 : 0;
-  if (command == commands_.end() || (command->second && !command->second->streams_.running) ||
-      running == most_connections || connections_.count(frame.id) != 0)
-    return false;
-  PlaceStreams& made = connections_[frame.id];
-  made.id = frame.id;
-  made.running = made.out.is_socket = true;
-  made.source = PlaceStreams::Source::socket;
-  if (command->second && command->second->connect) made.out.writer = command->second->connect();
-  if (made.out.writer) return true;
-  send(FrameKind::signal, frame.id, kill_text);
-  return queue_.size() < most_window;  // or it asks for more and more, and reads nothing
-}
-
-// Brings to the proxy what it takes. Of connections that have ended, a few may go on with that.
-void PlaceLink::serve(PlaceStreams& connection) {
-  PlaceStreams::Flow& out = connection.out;
-  const std::size_t credit = out.pass(commands_.size() + connections_.size());
-  if (connection.running) {
-    if (credit != 0) send(FrameKind::credit, connection.id, credit_text(Channel::out, credit));
-    return;
-  }
-  connection.source = PlaceStreams::Source::nothing;
-  if (out.waiting.empty() || !out.writer || connections_.size() > most_connections + 32)
-    connections_.erase(connection.id);
-}
-
-}  // namespace v0_1
-}  // namespace codeexec
-
-#endif  // CODEEXEC_GROUP_51
-
-#if !defined(CODEEXEC_GROUP_52) && defined(CODEEXEC_IMPLEMENT_PLACES)
-#define CODEEXEC_GROUP_52
 
 // cluster/cluster_internal.hpp --------------------------------------------------------------------
 // What the parts of this room share: calls of the programs of a cluster, and pods.
-
-namespace codeexec {
-inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
@@ -43661,10 +43949,10 @@ Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_52
+#endif  // CODEEXEC_GROUP_61
 
-#if !defined(CODEEXEC_GROUP_53) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_53
+#if !defined(CODEEXEC_GROUP_62) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_62
 
 // jobs/job_internal.hpp ---------------------------------------------------------------------------
 // One job.
@@ -45044,11 +45332,11 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_53
+#endif  // CODEEXEC_GROUP_62
 
-#if !defined(CODEEXEC_GROUP_54) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_63) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS))
-#define CODEEXEC_GROUP_54
+#define CODEEXEC_GROUP_63
 
 // docker/docker_internal.hpp ----------------------------------------------------------------------
 // The engine's program, credentials and options.
@@ -45415,10 +45703,10 @@ struct ContainerExecutor::Place {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_54
+#endif  // CODEEXEC_GROUP_63
 
-#if !defined(CODEEXEC_GROUP_55) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
-#define CODEEXEC_GROUP_55
+#if !defined(CODEEXEC_GROUP_64) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
+#define CODEEXEC_GROUP_64
 
 // docker/container.cpp ----------------------------------------------------------------------------
 // One container: the turn, the log, and questions to the engine.
@@ -48411,11 +48699,11 @@ Expected<void> UserContainers::cleanup_all() const {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_55
+#endif  // CODEEXEC_GROUP_64
 
-#if !defined(CODEEXEC_GROUP_56) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
+#if !defined(CODEEXEC_GROUP_65) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
     defined(CODEEXEC_IMPLEMENT_TOOLS))
-#define CODEEXEC_GROUP_56
+#define CODEEXEC_GROUP_65
 
 // mcp/mcp_internal.hpp ----------------------------------------------------------------------------
 // The protocol's constants, parameters, tools and messages.
@@ -48779,10 +49067,10 @@ struct Request {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_56
+#endif  // CODEEXEC_GROUP_65
 
-#if !defined(CODEEXEC_GROUP_57) && defined(CODEEXEC_IMPLEMENT_MCP)
-#define CODEEXEC_GROUP_57
+#if !defined(CODEEXEC_GROUP_66) && defined(CODEEXEC_IMPLEMENT_MCP)
+#define CODEEXEC_GROUP_66
 
 // mcp/session_internal.hpp ------------------------------------------------------------------------
 // A session with a client: its calls and its threads.
@@ -52154,11 +52442,11 @@ int Pool::start() {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_57
+#endif  // CODEEXEC_GROUP_66
 
-#if !defined(CODEEXEC_GROUP_58) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_67) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_58
+#define CODEEXEC_GROUP_67
 
 // report/report_internal.hpp ----------------------------------------------------------------------
 // What happened, for the operator: audit logs are read, shown as a page, and written as Markdown.
@@ -52326,10 +52614,10 @@ constexpr PackedText<Size> pack(const char (&text)[Length]) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_58
+#endif  // CODEEXEC_GROUP_67
 
-#if !defined(CODEEXEC_GROUP_59) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
-#define CODEEXEC_GROUP_59
+#if !defined(CODEEXEC_GROUP_68) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
+#define CODEEXEC_GROUP_68
 
 // report/body.cpp ---------------------------------------------------------------------------------
 // The frame of the page of --report, which its script fills.
@@ -53412,10 +53700,10 @@ Expected<std::string> write_report(const std::vector<std::string>& files,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_59
+#endif  // CODEEXEC_GROUP_68
 
-#if !defined(CODEEXEC_GROUP_60) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_60
+#if !defined(CODEEXEC_GROUP_69) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_69
 
 // tools/tools_internal.hpp ------------------------------------------------------------------------
 // The parts that the tools share: results, errors, sessions, and the declarations of their
@@ -62632,7 +62920,7 @@ Expected<void> add_user_container_tools(mcp::Server& server, const UserContainer
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_60
+#endif  // CODEEXEC_GROUP_69
 #endif  // the wings
 
 // MIT License

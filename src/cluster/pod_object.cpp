@@ -2,11 +2,11 @@
 
 #include "cluster/cluster_internal.hpp"
 
+#include "agent/identity_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
-#include "place/place_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

@@ -7,11 +7,12 @@
 #include "cluster/cluster.hpp"
 #include "cluster/cluster_internal.hpp"
 
+#include "agent/agent.hpp"
+#include "agent/identity_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "place/place.hpp"
-#include "place/place_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 

@@ -3,6 +3,9 @@
 #include "docker/container_internal.hpp"
 #include "docker/docker.hpp"
 
+#include "agent/command_internal.hpp"
+#include "agent/link_internal.hpp"
+#include "agent/messages_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "environment/environment_internal.hpp"
@@ -12,7 +15,6 @@
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
 #include "paths/paths.hpp"
-#include "place/place_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 

@@ -38,6 +38,10 @@
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/command_internal.hpp"
+#include "agent/identity_internal.hpp"
+#include "agent/link_internal.hpp"
+#include "agent/nonce_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "environment/environment.hpp"
@@ -45,7 +49,6 @@
 #include "executor/network_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
-#include "place/place_internal.hpp"
 #include "process/capture_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"

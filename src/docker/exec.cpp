@@ -5,9 +5,9 @@
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/command_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "place/place_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"

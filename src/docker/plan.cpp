@@ -8,13 +8,16 @@
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/frames_internal.hpp"
+#include "agent/identity_internal.hpp"
+#include "agent/messages_internal.hpp"
+#include "agent/nonce_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
-#include "place/place_internal.hpp"
 #include "process/process.hpp"
 
 namespace codeexec {

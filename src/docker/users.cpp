@@ -4,6 +4,7 @@
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/command_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "environment/environment_internal.hpp"
@@ -12,7 +13,6 @@
 #include "executor/gate_internal.hpp"
 #include "files/files.hpp"
 #include "paths/paths.hpp"
-#include "place/place_internal.hpp"
 #include "process/process.hpp"
 
 namespace codeexec {

@@ -1,11 +1,14 @@
 // The executor of a place.
 
-#include "place/copy_internal.hpp"
 #include "place/place.hpp"
 #include "place/place_internal.hpp"
 
+#include "agent/command_internal.hpp"
+#include "agent/link_internal.hpp"
+#include "agent/messages_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "copy/copy_internal.hpp"
 #include "environment/environment_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -42,6 +45,16 @@ Expected<void> check_options(const PlaceOptions& options) {
   for (const std::string& word : options.transport)
     if (has_nul(word)) return wrong("transport has a NUL byte in it");
   return check_without_sandbox(options.sandbox);
+}
+
+// The options of a copy, for both sides: see CopyTree.
+Json copy_options(const PlaceOptions& options) {
+  Json object = Json::object();
+  set_member(object, "files", static_cast<unsigned long long>(options.copy_max_files));
+  set_member(object, "size", static_cast<unsigned long long>(options.copy_max_bytes));
+  set_member(object, "exclude", list_of(options.copy_exclude));
+  set_member(object, "gitignore", options.copy_gitignore);
+  return object;
 }
 
 // Whether a workspace can be copied as it is now, and the options for that.
@@ -200,7 +213,15 @@ void PlaceExecutor::Place::want(const PlaceOptions& options) {
     for (const std::string& word : options.transport)
       append_all(wanted.name, {wanted.name.empty() ? "" : " ", printable(word)});
   wanted.transport.argv = options.transport;
-  wanted.agent = options.agent;
+  if (!options.agent.empty())
+    wanted.upload = [path = options.agent](AgentUpload& upload) -> Expected<void> {
+      constexpr std::size_t longest = std::size_t{64} << 20;
+      auto file = read_whole_file(path, longest, "agent"sv);
+      if (!file) return file.failure();
+      upload.program = std::move(*file);
+      upload.script = bring_text(upload.program);
+      return {};
+    };
   wanted.connect_timeout = options.connect_timeout;
   wanted.hello = new_hello(options.keep_alive);
   set_member(wanted.hello, "sandbox", to_json(options.sandbox));

@@ -1,6 +1,8 @@
 // What comes through the pipe between a place and its client: frames, what makes a command, and
 // orders to an agent. All are hostile.                       sh tests/fuzz/run.sh [seconds] place
 //   The first byte of an input chooses the reader.
+#include "agent/frames_internal.hpp"
+#include "agent/messages_internal.hpp"
 #include "files/files_internal.hpp"
 #include "place/place_internal.hpp"
 

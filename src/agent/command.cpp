@@ -1,7 +1,10 @@
 // One command in a place.
 
-#include "place/place.hpp"
-#include "place/place_internal.hpp"
+#include "agent/command_internal.hpp"
+#include "agent/flow_internal.hpp"
+#include "agent/frames_internal.hpp"
+#include "agent/link_internal.hpp"
+#include "agent/messages_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"

@@ -1,6 +1,7 @@
 // The agent in a container.
 
-#include "place/place_internal.hpp"
+#include "agent/contained_internal.hpp"
+#include "agent/messages_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -50,17 +51,6 @@ std::uint64_t oom_kills_here() {
       return counter_in(*text, "oom_kill"sv);
 #endif
   return 0;
-}
-
-Json answers_to(const Json& nonces) {
-  Json answers = Json::array();
-  for (const Json& path : nonces.items()) {
-    const auto content = read_whole_file(path.as_string(), 1024, "file"sv);
-    answers.push_back(content                                  ? Json(*content)
-                      : content.error().system_error == EACCES ? Json()
-                                                               : Json(content.error().message));
-  }
-  return answers;
 }
 
 // Programs such as ssh and sudo serve only users that have a name.

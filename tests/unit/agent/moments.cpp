@@ -1,7 +1,7 @@
 // What is left, and what is told, when the connection, the agent or the server goes at any moment,
 // which is a byte of what they say to each other.
 
-#include "helpers.hpp"
+#include "../../helpers/place_support.hpp"
 
 #include <atomic>
 

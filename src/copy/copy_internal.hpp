@@ -29,13 +29,16 @@
 //   gone              changed         the change is taken: it is stronger than a removal
 #pragma once
 
-#include "place/place.hpp"
-#include "place/place_internal.hpp"
-
+#include "agent/command_internal.hpp"
+#include "agent/frames_internal.hpp"
+#include "agent/link_internal.hpp"
+#include "agent/messages_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
+#include "process/process.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -72,12 +75,17 @@ inline std::string_view folder_of(std::string_view path) {
   return path.substr(0, path.size() - std::min(path.size(), base_name(path).size() + 1));
 }
 
-// The options for the other side, and the ground of its question: the workspace and the options.
-Json copy_options(const PlaceOptions& options);
+// The ground of a question: the workspace, and the options of its copy.
 Json copy_ground(std::string_view ground, const Json& options);
 
 // The program of the other side: it answers until the input ends.
 int serve_copy(const Json& ground, int in, int out);
+
+// The folder of a copy of the workspace of that path, which becomes its own: an empty one of that
+// path, where it can be had and the workspace itself is marked, so that it is not empty, or one in
+// $XDG_CACHE_HOME, ~/.cache, /var/tmp or /tmp.
+Expected<std::shared_ptr<const PrivateFolder>> folder_for_copy(std::string& workspace,
+                                                               bool is_marked);
 
 }  // namespace inner
 

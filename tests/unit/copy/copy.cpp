@@ -1,6 +1,6 @@
 // Workspaces that are copied: the agent of this host has the copy in another folder.
 
-#include "copy_helpers.hpp"
+#include "helpers.hpp"
 
 #include <thread>
 

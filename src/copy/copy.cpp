@@ -1,6 +1,6 @@
 // Copied workspaces: the wire between the two sides, the end of it there, and the end here.
 
-#include "place/copy_internal.hpp"
+#include "copy/copy_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -29,15 +29,6 @@ Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minu
 }  // namespace
 
 inline namespace inner {
-
-Json copy_options(const PlaceOptions& options) {
-  Json object = Json::object();
-  set_member(object, "files", static_cast<unsigned long long>(options.copy_max_files));
-  set_member(object, "size", static_cast<unsigned long long>(options.copy_max_bytes));
-  set_member(object, "exclude", list_of(options.copy_exclude));
-  set_member(object, "gitignore", options.copy_gitignore);
-  return object;
-}
 
 Json copy_ground(std::string_view ground, const Json& options) {
   Json pair = Json::array();

@@ -1,8 +1,8 @@
 // Helpers for the tests of copied workspaces.
-#ifndef CODEEXEC_TESTS_PLACE_COPY_HELPERS_HPP
-#define CODEEXEC_TESTS_PLACE_COPY_HELPERS_HPP
+#ifndef CODEEXEC_TESTS_COPY_HELPERS_HPP
+#define CODEEXEC_TESTS_COPY_HELPERS_HPP
 
-#include "helpers.hpp"
+#include "../../helpers/place_support.hpp"
 
 namespace support {
 
@@ -36,4 +36,4 @@ inline std::string notes_of(const codeexec::Result& r) {
 
 }  // namespace support
 
-#endif  // CODEEXEC_TESTS_PLACE_COPY_HELPERS_HPP
+#endif  // CODEEXEC_TESTS_COPY_HELPERS_HPP

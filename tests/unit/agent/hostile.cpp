@@ -1,7 +1,7 @@
 // Places and clients that say what they should not: bytes at random, lengths, credit and numbers
 // that lie, answers that are cut at each byte.
 
-#include "helpers.hpp"
+#include "../../helpers/place_support.hpp"
 
 #include <algorithm>
 #include <condition_variable>
@@ -22,7 +22,7 @@ using namespace std::string_view_literals;
 
 namespace {
 
-// The kinds of frames, as the table in place_internal.hpp has them.
+// The kinds of frames, as the table in frames_internal.hpp has them.
 enum Kind {
   ping,
   hello,

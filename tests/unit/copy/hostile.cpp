@@ -1,7 +1,7 @@
 // Places that lie about a copied workspace: paths that lead out of it, lists in no order, sizes and
 // numbers that are wrong, links in the way. A program in Python is the agent, and the other side.
 
-#include "copy_helpers.hpp"
+#include "helpers.hpp"
 
 using codeexec::Outcome;
 using codeexec::PlaceExecutor;

@@ -3,7 +3,7 @@
 // Folders are opened from the descriptor of the workspace, one name at a time and through no link.
 // A file is written under a temporary name in its folder, and is renamed when it is whole.
 
-#include "place/copy_internal.hpp"
+#include "copy/copy_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"

@@ -1,7 +1,8 @@
 // The agent's end of the connections that commands make to the client's proxy.
 #pragma once
 
-#include "place/place_internal.hpp"
+#include "agent/flow_internal.hpp"
+#include "agent/frames_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"

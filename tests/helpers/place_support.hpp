@@ -1,13 +1,13 @@
 // Helpers for the tests of places: executors whose agent is the server program on this host.
-#ifndef CODEEXEC_TESTS_PLACE_HELPERS_HPP
-#define CODEEXEC_TESTS_PLACE_HELPERS_HPP
+#ifndef CODEEXEC_TESTS_PLACE_SUPPORT_HPP
+#define CODEEXEC_TESTS_PLACE_SUPPORT_HPP
 
 #include "codeexec.hpp"
 
 #include <doctest/doctest.h>
 
-#include "../../helpers/executor_support.hpp"
-#include "../../helpers/support.hpp"
+#include "executor_support.hpp"
+#include "support.hpp"
 
 #include <string>
 #include <vector>
@@ -57,4 +57,4 @@ inline bool appears(const std::string& path) {
 
 }  // namespace support
 
-#endif  // CODEEXEC_TESTS_PLACE_HELPERS_HPP
+#endif  // CODEEXEC_TESTS_PLACE_SUPPORT_HPP

@@ -1,7 +1,7 @@
 // What is left when the agent, the transport or the program on this side ends, and places that are
 // not what they should be.
 
-#include "helpers.hpp"
+#include "../../helpers/place_support.hpp"
 
 #include "../../helpers/fake_engine.hpp"
 

@@ -1,6 +1,6 @@
 // The programs that have made places, and whether they still run.
 
-#include "place/place_internal.hpp"
+#include "agent/identity_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"

@@ -1,6 +1,6 @@
 // One side of a copied workspace: it lists its files, finds the changes and sends them.
 
-#include "place/copy_internal.hpp"
+#include "copy/copy_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"

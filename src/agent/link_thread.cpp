@@ -1,17 +1,17 @@
-// The client's end of a connection to an agent.
+// The client's end of a connection to an agent: what its thread does.
 
-#include "place/place.hpp"
-#include "place/place_internal.hpp"
+#include "agent/command_internal.hpp"
+#include "agent/flow_internal.hpp"
+#include "agent/frames_internal.hpp"
+#include "agent/link_internal.hpp"
+#include "agent/messages_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
-#include "paths/paths_internal.hpp"
-#include "process/capture_internal.hpp"
 #include "process/child_internal.hpp"
-#include "process/process.hpp"
 #include "process/start_internal.hpp"
 
 namespace codeexec {
@@ -20,236 +20,8 @@ inline namespace v0_1 {
 namespace {
 
 constexpr std::size_t longest_preface = std::size_t{64} << 10;
-constexpr std::size_t longest_account = 1024;
-constexpr std::size_t longest_agent = std::size_t{64} << 20;
-
-// What transports write when they fail, and what to do about it: see help_in().
-constexpr std::string_view place_troubles =
-    "place_agent: \tthe agent cannot be put there\n"
-    "host key verification failed\tits host key is not known, or another one than before: connect "
-    "once by hand and compare it\n"
-    "permission denied (\tit wants a key that is loaded, and no password can be asked for here\n"
-    "could not resolve\tno machine has this name\n"
-    "connection refused\tnothing listens there: is it up, and is the port right?\n"
-    "timed out\tit does not answer: is it up, and reachable from here?\n"
-    "no route to host\tit cannot be reached from here\n"
-    "exec format error\tthe agent there is for another processor\n"
-    "cannot execute\tthe agent there is not a program that runs there\n"
-    "unknown option\tthe agent there is of another version\n";
-// Not in a container, which has no such options.
-constexpr std::string_view no_agent_there =
-    "not found|no such file\tthere is no such program there: install codeexec-mcp, name it "
-    "(place_agent_path), or let it be copied (place_agent)\n";
-
-struct PlaceFact {
-  const char* name;
-  std::string PlaceFacts::*member;
-};
-constexpr PlaceFact place_facts[] = {{"version", &PlaceFacts::version},
-                                     {"machine", &PlaceFacts::machine},
-                                     {"host", &PlaceFacts::host},
-                                     {"home", &PlaceFacts::home}};
 
 }  // namespace
-
-inline namespace inner {
-
-Nonce::Nonce(const std::string& folder) {
-  auto opened = open_canonical_directory(folder);
-  if (!opened) {
-    problem_ = opened.error().message;
-    return;
-  }
-  folder_ = std::move(*opened);
-  const UniqueFd file(::openat(folder_.get(), name_.c_str(),
-                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  int error = file ? write_all(file.get(), content_) : errno;
-  if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
-  if (error != 0)
-    problem_ = concat("cannot make a file in %: %", {in_quotes(folder), errno_text(error)});
-  path_ = concat("%/%", {folder, name_});
-}
-
-Nonce::~Nonce() {
-  if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
-}
-
-Json new_hello(std::chrono::milliseconds keep_alive) {
-  Json hello = Json::object();
-  set_member(hello, "protocol", place_protocol);
-  set_member(hello, "version", CODEEXEC_VERSION_STRING);
-  set_member(hello, "keep_alive", static_cast<long long>(keep_alive.count()));
-  return hello;
-}
-
-std::optional<Json> answer_in(std::string_view printed) {
-  const std::size_t mark = printed.find(greeting_mark);
-  const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
-  if (end == std::string_view::npos) return {};
-  std::optional<Json> answer;
-  PlaceFrames frames;
-  frames.add(printed.substr(end + 1), [&answer](const Frame& frame) {
-    if (auto told = Json::parse(frame.payload); told && frame.kind == FrameKind::hello)
-      answer = std::move(*told);
-    return !answer;
-  });
-  return answer;
-}
-
-}  // namespace inner
-
-Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
-                                                     const std::optional<CancelToken>& cancel) {
-  const CancellationPause pause;
-  auto link = new_shared<PlaceLink>(wanted);
-  if (auto ok = link->line_.start(wanted.transport); !ok)
-    return with_prefix("cannot reach %: ", {wanted.name}, ok.error());
-  for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
-  wanted.meanwhile();
-  if (!make_pipe(link->wake_out_, link->wake_in_)) return system_error(errno, "cannot make a pipe");
-  set_nonblocking(link->wake_out_);
-  set_nonblocking(link->wake_in_);
-  if (auto ok = link->greet(wanted, cancel); !ok) return ok.failure();
-  if (const int error = start_thread(&link->thread_, thread_main, link.get()); error != 0)
-    return system_error(error, "cannot start a thread");
-  link->has_thread_ = true;
-  return link;
-}
-
-PlaceLink::~PlaceLink() {
-  if (owner_ != ::getpid()) {
-    has_thread_ = false;
-    return;
-  }
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    closing_ = true;
-    // The agent kills all that it has started, and ends.
-    line_.input.reset();
-  }
-  wake();
-  if (has_thread_) ::pthread_join(thread_, nullptr);
-  if (lost() || !has_thread_) return;
-  std::vector<pollfd> set = {{line_.child.exit_event.get(), POLLIN, 0}};
-  wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
-}
-
-bool PlaceLink::is_lost() const {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!lost()) return false;
-  }
-  wait_for_event(settled_, {}, Clock::time_point::max());
-  return true;
-}
-
-std::string PlaceLink::reason() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return reason_;
-}
-
-void* PlaceLink::thread_main(void* self) {
-  auto& link = *static_cast<PlaceLink*>(self);
-  while (link.pump(-1, Clock::time_point::max())) {
-  }
-  return nullptr;
-}
-
-// The error of an agent that has not answered.
-SharedError PlaceLink::failure() const {
-  std::string said = said_.text();
-  std::string_view help = help_in(said, place_troubles);
-  if (help.empty() && !is_container_) help = help_in(said, no_agent_there);
-  while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
-  return make_error(ErrorCode::io, "cannot reach %: %%%%%",
-                    {name_, help, help.empty() ? "" : "; ", reason_,
-                     said.empty() ? "" : "; it said: ", printable(said)});
-}
-
-Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
-  if (!wanted.agent.empty()) {
-    const auto file = read_whole_file(wanted.agent, longest_agent, "agent"sv);
-    if (!file) return file.failure();
-    cargo_ = *file;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      send(bring_text(cargo_));
-    }
-    if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
-    cargo_ = {};
-    queue_.bytes.shrink_to_fit();
-  }
-  std::optional<Nonce> nonce;
-  Json hello = wanted.hello;
-  if (!wanted.workspace.empty()) {
-    nonce.emplace(wanted.workspace);
-    if (!nonce->problem().empty())
-      return make_error(ErrorCode::io,
-                        "workspace: %, by which % could show that it has the same files",
-                        {nonce->problem(), name_});
-    set_member(hello, "nonces", list_of({nonce->path()}));
-  }
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    send(FrameKind::hello, 0, hello.dump());
-  }
-  if (auto ok = wait_for_agent(wanted, cancel, Life::answered); !ok) return ok;
-  if (auto ok = take_greeting(wanted, nonce ? nonce->content() : std::string()); !ok) return ok;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  said_ = Capture(longest_account);
-  if (!lost()) life_ = Life::open;
-  return {};
-}
-
-// Waits until an agent speaks or has answered.
-Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
-                                         const std::optional<CancelToken>& cancel, Life until) {
-  const Clock::time_point start = Clock::now();
-  while (life_ < until) {
-    if (cancel && cancel->cancelled()) return cancelled_before_start();
-    // A copy may take a second more for each 32 kB.
-    const Clock::time_point deadline =
-        later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
-    if (Clock::now() >= deadline) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      lose("it did not answer within % s", {seconds_text(wanted.connect_timeout)});
-      break;
-    }
-    pump(cancel ? cancel->descriptor() : -1, deadline);
-  }
-  if (lost() && !greeting_) return failure();
-  return {};
-}
-
-Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
-  const Json& told = *greeting_;
-  if (told["protocol"sv] != Json(place_protocol))
-    return make_error(ErrorCode::unsupported,
-                      "the agent in % speaks protocol %, and this program %%",
-                      {name_, printable(told["protocol"sv].dump()), place_protocol,
-                       ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
-  if (told.find("error"))
-    return make_error(ErrorCode::unsupported, "the agent in % said: %",
-                      {name_, printable(bounded(told["error"sv]))});
-  for (const PlaceFact& fact : place_facts) facts_.*fact.member = bounded(told[fact.name]);
-  facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
-  facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
-  resizes_ = told["resizes"sv].as_bool();
-  if (wanted.hello["connections"sv].as_bool() && !told["connections"sv].as_bool())
-    return make_error(ErrorCode::unsupported,
-                      "network: 'allow' needs an agent of version % in %, which has %",
-                      {CODEEXEC_VERSION_STRING, name_, printable(facts_.version)});
-  ground_ = told["ground"sv].as_string();
-  const Json& seen = told["nonces"sv][0];
-  if (!nonce.empty() && seen.as_string() != nonce)
-    return make_error(
-        ErrorCode::unsupported,
-        "workspace: % is not the same folder in % (%): mount it there under the same path, or let "
-        "it be only there (place_workspace remote) or copied (place_workspace copy)",
-        {in_quotes(wanted.workspace), name_,
-         seen.is_string() ? printable(bounded(seen)) : "it may not be looked into"});
-  return {};
-}
 
 // Adds the pipes of commands, under the mutex.
 void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,

@@ -1,6 +1,7 @@
-// Frames, and what stands in them.
+// What stands in the frames.
 
-#include "place/place_internal.hpp"
+#include "agent/frames_internal.hpp"
+#include "agent/messages_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -14,8 +15,6 @@ namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
-
-constexpr std::size_t frame_head = 9;
 
 template <class Owner, class Value>
 struct NamedMember {
@@ -75,35 +74,26 @@ std::chrono::milliseconds time_in(const Json& object, const char* name,
 
 inline namespace inner {
 
-std::string number_bytes(std::size_t value) {
-  std::string bytes;
-  for (int shift = 0; shift < 32; shift += 8)
-    bytes += static_cast<char>(static_cast<unsigned char>(value >> shift));
-  return bytes;
+Json new_hello(std::chrono::milliseconds keep_alive) {
+  Json hello = Json::object();
+  set_member(hello, "protocol", place_protocol);
+  set_member(hello, "version", CODEEXEC_VERSION_STRING);
+  set_member(hello, "keep_alive", static_cast<long long>(keep_alive.count()));
+  return hello;
 }
 
-std::uint32_t number_in(std::string_view bytes) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
-}
-
-void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload) {
-  out += number_bytes(payload.size());
-  out += static_cast<char>(kind);
-  out += number_bytes(id);
-  out += payload;
-}
-
-std::string credit_text(Channel channel, std::size_t bytes) {
-  return static_cast<char>(channel) + number_bytes(bytes);
-}
-
-bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
-  if (frame.payload.size() != 5 || static_cast<unsigned char>(frame.payload[0]) > 2) return false;
-  channel = static_cast<Channel>(frame.payload[0]);
-  bytes = number_in(frame.payload.substr(1));
-  return true;
+std::optional<Json> answer_in(std::string_view printed) {
+  const std::size_t mark = printed.find(greeting_mark);
+  const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
+  if (end == std::string_view::npos) return {};
+  std::optional<Json> answer;
+  PlaceFrames frames;
+  frames.add(printed.substr(end + 1), [&answer](const Frame& frame) {
+    if (auto told = Json::parse(frame.payload); told && frame.kind == FrameKind::hello)
+      answer = std::move(*told);
+    return !answer;
+  });
+  return answer;
 }
 
 std::string end_text(const ProcessResult& result) {
@@ -214,81 +204,27 @@ SandboxReport sandbox_report_from(const Json& object) {
   return report;
 }
 
-void widen_pipe([[maybe_unused]] int fd) {
-#if defined(__linux__)
-  constexpr int bytes = 256 << 10;
-  ::fcntl(fd, F_SETPIPE_SZ, bytes);
-#endif
+std::string ground_of(std::string_view workspace, const std::vector<Root>& roots) {
+  std::string ground(workspace);
+  for (const Root& root : roots) {
+    const char permission = static_cast<char>('0' + static_cast<int>(root.permission));
+    append_all(ground, {"\0"sv, std::string_view(&permission, 1), root.path});
+  }
+  return ground;
+}
+
+std::vector<Root> roots_in(std::string_view ground, std::string& workspace) {
+  std::vector<Root> roots;
+  workspace = take_part(ground, '\0');
+  while (!ground.empty()) {
+    const auto permission = static_cast<Permission>(std::min(ground[0] & 3, 2));
+    ground.remove_prefix(1);
+    roots.push_back({std::string(take_part(ground, '\0')), permission});
+  }
+  return roots;
 }
 
 }  // namespace inner
-
-std::size_t PlaceWindow::credit(std::size_t held, std::size_t commands) {
-  const std::size_t open = left + held;
-  if (allowed - open < allowed / 2) return 0;
-  const std::size_t most = std::max(stream_window, most_window / commands);
-  if (most <= open) return 0;
-  allowed = most;
-  left = most - held;
-  return most - open;
-}
-
-ssize_t PlaceQueue::write_to(int fd) {
-  const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
-  if (size <= 0) return size;
-  written += static_cast<std::size_t>(size);
-  // No more is moved than was written before.
-  if (written >= bytes.size() - written) {
-    bytes.erase(0, written);
-    written = 0;
-  }
-  return size;
-}
-
-bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
-  while (!bytes.empty()) {
-    // A frame that came in pieces is put together, any other is used where it lies.
-    const auto move_in = [&](std::size_t size) {
-      const std::size_t missing = size - std::min(size, held_.size());
-      held_ += bytes.substr(0, missing);
-      bytes.remove_prefix(std::min(missing, bytes.size()));
-      return held_.size() >= size;
-    };
-    if (left_ > 0) {
-      const std::string_view piece = bytes.substr(0, left_);
-      left_ -= piece.size();
-      bytes.remove_prefix(piece.size());
-      if (!use({static_cast<FrameKind>(kind_), id_, piece})) return false;
-      continue;
-    }
-    const bool whole_head = held_.empty() && bytes.size() >= frame_head;
-    if (!whole_head && !move_in(frame_head)) return true;
-    const std::string_view head = whole_head ? bytes : std::string_view(held_);
-    const std::size_t payload = number_in(head);
-    if (payload > longest_payload) return false;
-    const Frame frame = {static_cast<FrameKind>(head[4]), number_in(head.substr(5)), {}};
-    if (payload > 0 && (frame.kind == FrameKind::input || frame.kind == FrameKind::out ||
-                        frame.kind == FrameKind::err)) {
-      kind_ = static_cast<unsigned char>(frame.kind);
-      id_ = frame.id;
-      left_ = payload;
-      if (whole_head) bytes.remove_prefix(frame_head);
-      held_.clear();
-      continue;
-    }
-    const std::size_t size = frame_head + payload;
-    if (whole_head && bytes.size() >= size) {
-      if (!use({frame.kind, frame.id, bytes.substr(frame_head, payload)})) return false;
-      bytes.remove_prefix(size);
-      continue;
-    }
-    if (!move_in(size)) return true;
-    const bool goes_on = use({frame.kind, frame.id, std::string_view(held_).substr(frame_head)});
-    held_.clear();
-    if (!goes_on) return false;
-  }
-  return true;
-}
 
 PlaceRequest PlaceRequest::question() {
   PlaceRequest request;

@@ -1,6 +1,9 @@
-// What a command elsewhere writes and reads, and its connections at the client's end.
+// The client's end of the connections that commands make to its proxy.
 
-#include "place/place_internal.hpp"
+#include "agent/command_internal.hpp"
+#include "agent/flow_internal.hpp"
+#include "agent/frames_internal.hpp"
+#include "agent/link_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -9,47 +12,6 @@
 
 namespace codeexec {
 inline namespace v0_1 {
-
-bool PlaceStreams::Flow::take(std::string_view bytes) {
-  if (bytes.empty() || !window.use(bytes.size())) return false;
-  untaken += bytes.size();
-  if (waiting.empty() && writer) {
-    const ssize_t size = write_to_pipe(writer.get(), bytes);
-    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
-  }
-  waiting.bytes += bytes;
-  return true;
-}
-
-// What has no reader any more is dropped.
-void PlaceStreams::Flow::write() {
-  if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno != EAGAIN &&
-      errno != EINTR) {
-    waiting.clear();
-    untaken = 0;
-    ended = ended || is_socket;
-  }
-  if (!ended || !waiting.empty()) return;
-  if (is_socket)
-    ::shutdown(writer.get(), SHUT_WR);
-  else
-    writer.reset();
-}
-
-std::size_t PlaceStreams::Flow::pass(std::size_t sharers) {
-  write();
-  untaken = waiting.size();
-  return ended || !writer ? 0 : window.credit(untaken, sharers);
-}
-
-bool PlaceStreams::take_credit(const Frame& frame, Channel wanted) {
-  Channel channel{};
-  std::size_t bytes = 0;
-  if (!read_credit(frame, channel, bytes) || channel != wanted) return false;
-  if (bytes > most_window - input_window) return false;
-  input_window += bytes;
-  return true;
-}
 
 // False: no agent sends such a frame.
 bool PlaceLink::take_for_connection(const Frame& frame) {

@@ -1,0 +1,98 @@
+// One command elsewhere, at the client.
+#pragma once
+
+#include "agent/flow_internal.hpp"
+#include "agent/link_internal.hpp"
+#include "agent/messages_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "environment/environment_internal.hpp"
+#include "executor/executor.hpp"
+#include "process/process.hpp"
+#include "process/remote_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// The options of an executor that its commands need.
+struct PlaceSettings {
+  PlaceSettings(Environment variables, std::string shell_path, const Variables& set);
+  Environment environment;
+  std::string shell;
+  bool sets_path;  // the options set PATH, which then replaces that of the place
+  bool sets_lang;
+  const pid_t owner = ::getpid();  // a fork of the program cannot use the connection
+};
+
+// One command there. The mutex of the link guards all fields.
+//
+//   launch() --> running  --> started_ --> end_: `end` has come --> finish()
+//                   |            |
+//                   +------------+-------> lost_: the connection was lost, the outcome is unknown
+//
+// The destructor of one that runs kills it.
+class PlaceCommand : public RemoteCommand {
+ public:
+  // Fills the request in, unless the admission then says why the command cannot be.
+  static Expected<void> request_for(const Command& command, Executor::Admission& admission,
+                                    const PlaceSettings& settings, PlaceRequest& request);
+  PlaceCommand(std::shared_ptr<PlaceLink> link, PlaceRequest&& request)
+      : link_(std::move(link)), request_(std::move(request)) {}
+  PlaceCommand(const PlaceCommand&) = delete;
+  PlaceCommand& operator=(const PlaceCommand&) = delete;
+  ~PlaceCommand() override;
+
+  // The bytes that it wrote to its descriptor 3.
+  const std::string& told() const { return told_; }
+
+  // Set before launch(): opens a connection of it to the proxy. Null: there is no proxy.
+  Function<UniqueFd()> connect = {};
+
+  bool launch(bool wait, const std::optional<CancelToken>& cancel, ProcessResult& failure) override;
+  UniqueFd take_out() override { return std::move(streams_.out.reader); }
+  UniqueFd take_err() override { return std::move(streams_.err.reader); }
+  UniqueFd take_input(std::string_view& given) override;
+  int pid() const override { return pid_; }
+  void take(Stream stream, std::string_view bytes,
+            FunctionRef<void(std::string_view)> use) override;
+  bool ended() const override;
+  bool signal(int number) override;
+  bool can_resize() const override;
+  void resize(TerminalSize size) override;
+  std::chrono::milliseconds kill_time() const override { return std::chrono::milliseconds(2500); }
+  void finish(ProcessResult& result) override;
+
+ protected:
+  // During launch(), under the mutex: until it has begun or ended.
+  virtual void wait_for_start(std::unique_lock<std::mutex>& lock,
+                              const std::optional<CancelToken>& cancel) {
+    wait_for_start(lock, cancel, Clock::time_point::max());
+  }
+  void wait_for_start(std::unique_lock<std::mutex>& lock, const std::optional<CancelToken>& cancel,
+                      Clock::time_point deadline) const;
+  // The connection was lost before its end came, or the `bye` of the agent.
+  bool was_lost() const;
+  bool has_started() const { return started_; }
+  bool has_begun() const { return begun_.cancelled(); }  // or has ended
+
+ private:
+  friend class PlaceLink;
+
+  void come_to_an_end();
+  void tell_end(ProcessResult& result) const;
+
+  const std::shared_ptr<PlaceLink> link_;
+  PlaceRequest request_;
+  PlaceStreams streams_ = PlaceStreams();
+  UniqueFd input_writer_ = UniqueFd();
+  bool started_ = false;
+  CancelToken begun_ = {};  // an event: it has started, or never will
+  bool lost_ = false;
+  int pid_ = -1;
+  std::string told_ = {};
+  std::optional<ProcessResult> end_ = {};
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,209 @@
+// The client's end of a connection to an agent: it is opened and closed.
+
+#include "agent/agent.hpp"
+#include "agent/flow_internal.hpp"
+#include "agent/link_internal.hpp"
+#include "agent/messages_internal.hpp"
+#include "agent/nonce_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "executor/executor_internal.hpp"
+#include "json/json.hpp"
+#include "json/json_internal.hpp"
+#include "process/capture_internal.hpp"
+#include "process/child_internal.hpp"
+#include "process/process.hpp"
+#include "process/start_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+constexpr std::size_t longest_account = 1024;
+
+// What transports write when they fail, and what to do about it: see help_in().
+constexpr std::string_view place_troubles =
+    "place_agent: \tthe agent cannot be put there\n"
+    "host key verification failed\tits host key is not known, or another one than before: connect "
+    "once by hand and compare it\n"
+    "permission denied (\tit wants a key that is loaded, and no password can be asked for here\n"
+    "could not resolve\tno machine has this name\n"
+    "connection refused\tnothing listens there: is it up, and is the port right?\n"
+    "timed out\tit does not answer: is it up, and reachable from here?\n"
+    "no route to host\tit cannot be reached from here\n"
+    "exec format error\tthe agent there is for another processor\n"
+    "cannot execute\tthe agent there is not a program that runs there\n"
+    "unknown option\tthe agent there is of another version\n";
+// Not in a container, which has no such options.
+constexpr std::string_view no_agent_there =
+    "not found|no such file\tthere is no such program there: install codeexec-mcp, name it "
+    "(place_agent_path), or let it be copied (place_agent)\n";
+
+struct PlaceFact {
+  const char* name;
+  std::string PlaceFacts::*member;
+};
+constexpr PlaceFact place_facts[] = {{"version", &PlaceFacts::version},
+                                     {"machine", &PlaceFacts::machine},
+                                     {"host", &PlaceFacts::host},
+                                     {"home", &PlaceFacts::home}};
+
+}  // namespace
+
+Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
+                                                     const std::optional<CancelToken>& cancel) {
+  const CancellationPause pause;
+  auto link = new_shared<PlaceLink>(wanted);
+  if (auto ok = link->line_.start(wanted.transport); !ok)
+    return with_prefix("cannot reach %: ", {wanted.name}, ok.error());
+  for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
+  wanted.meanwhile();
+  if (!make_pipe(link->wake_out_, link->wake_in_)) return system_error(errno, "cannot make a pipe");
+  set_nonblocking(link->wake_out_);
+  set_nonblocking(link->wake_in_);
+  if (auto ok = link->greet(wanted, cancel); !ok) return ok.failure();
+  if (const int error = start_thread(&link->thread_, thread_main, link.get()); error != 0)
+    return system_error(error, "cannot start a thread");
+  link->has_thread_ = true;
+  return link;
+}
+
+PlaceLink::~PlaceLink() {
+  if (owner_ != ::getpid()) {
+    has_thread_ = false;
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+    // The agent kills all that it has started, and ends.
+    line_.input.reset();
+  }
+  wake();
+  if (has_thread_) ::pthread_join(thread_, nullptr);
+  if (lost() || !has_thread_) return;
+  std::vector<pollfd> set = {{line_.child.exit_event.get(), POLLIN, 0}};
+  wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
+}
+
+bool PlaceLink::is_lost() const {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!lost()) return false;
+  }
+  wait_for_event(settled_, {}, Clock::time_point::max());
+  return true;
+}
+
+std::string PlaceLink::reason() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
+}
+
+void* PlaceLink::thread_main(void* self) {
+  auto& link = *static_cast<PlaceLink*>(self);
+  while (link.pump(-1, Clock::time_point::max())) {
+  }
+  return nullptr;
+}
+
+// The error of an agent that has not answered.
+SharedError PlaceLink::failure() const {
+  std::string said = said_.text();
+  std::string_view help = help_in(said, place_troubles);
+  if (help.empty() && !is_container_) help = help_in(said, no_agent_there);
+  while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
+  return make_error(ErrorCode::io, "cannot reach %: %%%%%",
+                    {name_, help, help.empty() ? "" : "; ", reason_,
+                     said.empty() ? "" : "; it said: ", printable(said)});
+}
+
+Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+  AgentUpload upload;
+  if (auto ok = wanted.upload(upload); !ok) return ok;
+  if (!upload.script.empty()) {
+    cargo_ = upload.program;
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      send(upload.script);
+    }
+    if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
+    cargo_ = {};
+    queue_.bytes.shrink_to_fit();
+  }
+  std::optional<Nonce> nonce;
+  Json hello = wanted.hello;
+  if (!wanted.workspace.empty()) {
+    nonce.emplace(wanted.workspace);
+    if (!nonce->problem().empty())
+      return make_error(ErrorCode::io,
+                        "workspace: %, by which % could show that it has the same files",
+                        {nonce->problem(), name_});
+    set_member(hello, "nonces", list_of({nonce->path()}));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    send(FrameKind::hello, 0, hello.dump());
+  }
+  if (auto ok = wait_for_agent(wanted, cancel, Life::answered); !ok) return ok;
+  if (auto ok = take_greeting(wanted, nonce ? nonce->content() : std::string()); !ok) return ok;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  said_ = Capture(longest_account);
+  if (!lost()) life_ = Life::open;
+  return {};
+}
+
+// Waits until an agent speaks or has answered.
+Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
+                                         const std::optional<CancelToken>& cancel, Life until) {
+  const Clock::time_point start = Clock::now();
+  while (life_ < until) {
+    if (cancel && cancel->cancelled()) return cancelled_before_start();
+    // A copy may take a second more for each 32 kB.
+    const Clock::time_point deadline =
+        later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
+    if (Clock::now() >= deadline) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      lose("it did not answer within % s", {seconds_text(wanted.connect_timeout)});
+      break;
+    }
+    pump(cancel ? cancel->descriptor() : -1, deadline);
+  }
+  if (lost() && !greeting_) return failure();
+  return {};
+}
+
+Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
+  const Json& told = *greeting_;
+  if (told["protocol"sv] != Json(place_protocol))
+    return make_error(ErrorCode::unsupported,
+                      "the agent in % speaks protocol %, and this program %%",
+                      {name_, printable(told["protocol"sv].dump()), place_protocol,
+                       ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
+  if (told.find("error"))
+    return make_error(ErrorCode::unsupported, "the agent in % said: %",
+                      {name_, printable(bounded(told["error"sv]))});
+  for (const PlaceFact& fact : place_facts) facts_.*fact.member = bounded(told[fact.name]);
+  facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
+  facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
+  resizes_ = told["resizes"sv].as_bool();
+  if (wanted.hello["connections"sv].as_bool() && !told["connections"sv].as_bool())
+    return make_error(ErrorCode::unsupported,
+                      "network: 'allow' needs an agent of version % in %, which has %",
+                      {CODEEXEC_VERSION_STRING, name_, printable(facts_.version)});
+  ground_ = told["ground"sv].as_string();
+  const Json& seen = told["nonces"sv][0];
+  if (!nonce.empty() && seen.as_string() != nonce)
+    return make_error(
+        ErrorCode::unsupported,
+        "workspace: % is not the same folder in % (%): mount it there under the same path, or let "
+        "it be only there (place_workspace remote) or copied (place_workspace copy)",
+        {in_quotes(wanted.workspace), name_,
+         seen.is_string() ? printable(bounded(seen)) : "it may not be looked into"});
+  return {};
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,135 @@
+// The workspace in a place: the agent finds it, or makes a folder for a copy, and answers questions
+// about its files.
+
+#include "place/place.hpp"
+#include "place/place_internal.hpp"
+
+#include "agent/agent_internal.hpp"
+#include "agent/messages_internal.hpp"
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "copy/copy_internal.hpp"
+#include "environment/environment.hpp"
+#include "executor/executor_internal.hpp"
+#include "files/files.hpp"
+#include "files/files_internal.hpp"
+#include "json/json.hpp"
+#include "paths/paths.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// The ground that the agent's program is asked about: see answer_question().
+constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
+// The folder of the shell that has brought the agent, which begins there.
+constexpr const char* start_variable = "CODEEXEC_PLACE_START";
+
+// Puts the home of the agent's user in place of a `~` at the start.
+void look_at_home(std::string& path) {
+  const char* const home = std::getenv("HOME");
+  if (home && (path == "~"sv || starts_with(path, "~/"sv))) path.replace(0, 1, home);
+}
+
+// Makes its paths canonical as they are on this host.
+Expected<void> find_ground(std::string& ground) {
+  std::string workspace;
+  std::vector<Root> roots = roots_in(ground, workspace);
+  look_at_home(workspace);
+  for (Root& root : roots) look_at_home(root.path);
+  const auto rules = PathRules::create(roots);
+  if (!rules) return rules.failure();
+  std::string path;
+  const auto found = PathRules().open_work_dir(workspace, {}, &path);
+  if (!found) return with_prefix("workspace: ", {}, found.error());
+  ground = ground_of(path, rules->roots());
+  return {};
+}
+
+}  // namespace
+
+inline namespace inner {
+
+int answer_question(std::string_view ground, int in, int out) {
+  const auto known = Json::parse(ground);
+  if (known && known->is_array()) return serve_copy(*known, in, out);
+  std::string text;
+  char piece[16384];
+  for (ssize_t size = 0; (size = ::read(in, piece, sizeof piece)) != 0;) {
+    if (size < 0 && errno != EINTR) return 1;
+    if (size > 0) text.append(piece, static_cast<std::size_t>(size));
+  }
+  FileMessage message;
+  if (!known || !message.take(text)) return 1;
+  std::string workspace;
+  std::vector<Root> roots = roots_in(known->as_string(), workspace);
+  Files(PathRules::of_canonical(std::move(roots)), std::move(workspace)).answer(message);
+  return write_all(out, message.text()) == 0 ? 0 : 1;
+}
+
+}  // namespace inner
+
+namespace {
+
+class ServedWorkspace final : public AgentWorkspace {
+ public:
+  Expected<void> settle(const Json& hello, std::string& ground,
+                        EnvironmentOptions& variables) override;
+  std::string question() const override { return concat("%=%", {question_variable, subject_}); }
+
+ private:
+  Expected<void> make_copy(bool is_marked, std::string& ground);
+
+  std::string subject_ = {};                        // of questions: a ground, as JSON
+  std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
+};
+
+Expected<void> ServedWorkspace::settle(const Json& hello, std::string& ground,
+                                       EnvironmentOptions& variables) {
+  const bool is_remote = hello["remote"sv].as_bool();
+  if (is_remote && !hello["found"sv].as_bool())
+    if (auto ok = find_ground(ground); !ok) return ok;
+  if (const Json* const copy = hello.find("copy"sv)) {
+    if (auto ok = make_copy(hello["marked"sv].as_bool(), ground); !ok) return ok;
+    subject_ = copy_ground(ground, *copy).dump();
+  } else {
+    subject_ = Json(ground).dump();
+  }
+  if (is_remote) roots_in(ground, variables.workspace);
+  variables.auto_venv = hello["auto_venv"sv].as_bool();
+  variables.venv_path = hello["venv"sv].as_string();
+  look_at_home(variables.venv_path);
+  return {};
+}
+
+// The workspace becomes a folder of this side, and so do the roots in it or around it.
+Expected<void> ServedWorkspace::make_copy(bool is_marked, std::string& ground) {
+  std::string workspace;
+  std::vector<Root> roots = roots_in(ground, workspace);
+  const std::string there = workspace;
+  auto folder = folder_for_copy(workspace, is_marked);
+  if (!folder) return folder.failure();
+  copy_ = std::move(*folder);
+  for (Root& root : roots)
+    root.path = codeexec::is_within(root.path, there) ? workspace + root.path.substr(there.size())
+                                                      : workspace;
+  ground = ground_of(workspace, roots);
+  return {};
+}
+
+}  // namespace
+
+int place_main(int in, int out) {
+  if (const char* const start = std::getenv(start_variable)) {
+    (void)!::chdir(start);
+    ::unsetenv(start_variable);
+  }
+  if (const char* const subject = std::getenv(question_variable))
+    return answer_question(subject, in, out);
+  ServedWorkspace workspace;
+  return PlaceAgent(in, out, &workspace).run();
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
