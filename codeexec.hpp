@@ -593,11 +593,12 @@ struct FoundPlace {
   bool was_removed = false;  // by the call that found it
 };
 
-// The agent of containers: takes orders on descriptor `in` and answers on `out` until the input ends;
-// then all that it has started is killed, and it returns. It starts programs with the variables and
-// the rights of this process. One thread at a time: the calling one, and no other. Both descriptors
-// are borrowed; `out` does not block while it runs. On Linux, other processes of the user are kept
-// from looking into this one (PR_SET_DUMPABLE). Errors are written to standard error.
+// The agent of containers: takes orders on descriptor `in` and answers on `out` until the input
+// ends; then all that it has started is killed, and it returns. It starts programs with the
+// variables and the rights of this process. One thread at a time: the calling one, and no other.
+// Both descriptors are borrowed; `out` does not block while it runs. On Linux, other processes of
+// the user are kept from looking into this one (PR_SET_DUMPABLE). Errors are written to standard
+// error.
 // Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
 // place_main() is the agent of other machines, too. This one refuses a workspace that is only there
 // or copied, and questions about its files.
@@ -2217,11 +2218,11 @@ class PlaceExecutor : public Executor {
   std::string describe_place() const override;
 
  private:
-  struct Place;
+  struct Target;
   PlaceExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
-  std::shared_ptr<Place> place_ = {};
+  std::shared_ptr<Target> target_ = {};
 };
 
 // The agent of another machine: agent_main(), with workspaces that are only there or copied.
@@ -2641,10 +2642,10 @@ class ContainerExecutor : public Executor {
   friend class ContainerManager;
   friend class UserContainers;
   class Exec;
-  struct Place;
+  struct Target;
   ContainerExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
-  std::shared_ptr<Place> place_ = {};
+  std::shared_ptr<Target> target_ = {};
 };
 
 // Containers of many agents. All members are safe from any thread.
@@ -37899,7 +37900,7 @@ Json to_json(const AuditRecord& record) {
 //   hello        client  0        JSON: see new_hello()
 //   hello        agent   0        JSON: what the agent has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
-//   start        client  command  the last part, see PlaceRequest; the command begins. One without
+//   start        client  command  the last part, see StartRequest; the command begins. One without
 //                                 a program answers a FileMessage: see answer_question()
 //   input        client  command  bytes for standard input
 //   input_end    client  command  nothing
@@ -37908,7 +37909,7 @@ Json to_json(const AuditRecord& record) {
 //   started      agent   command  its number in the place's process table, in 4 bytes, when asked
 //   out, err     agent   command  bytes of that stream
 //   input_closed agent   command  nothing: the command reads standard input no more
-//   told         agent   command  part of what was written to descriptor 3, before the end
+//   session_data agent   command  part of what was written to descriptor 3, before the end
 //   end          agent   command  JSON: what became of it; it also ends one that did not start
 //   bye          agent   0        nothing: it ends, and all that it has started is dead
 //   resize       client  command  rows and columns of its terminal, in 4 bytes each; only to an
@@ -37941,14 +37942,14 @@ Json to_json(const AuditRecord& record) {
 // At first stream_window bytes of each stream may be on their way. The receiver allows more by
 // `credit` when its reader has taken them, up to the stream's share of most_window, which is
 // 400 MiB a second if a round trip takes 20 ms. So a flood of one command does not hold up another
-// one, and memory is bounded: 200 commands whose output is not read hold 150 MiB, see PlaceWindow.
+// one, and memory is bounded: 200 commands whose output is not read hold 150 MiB, see StreamWindow.
 
 namespace codeexec {
 inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
-inline constexpr int place_protocol = 1;
+inline constexpr int agent_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
@@ -37972,7 +37973,7 @@ enum class FrameKind : unsigned char {
   out,
   err,
   input_closed,
-  told,
+  session_data,
   end,
   bye,
   resize,
@@ -38003,7 +38004,7 @@ inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive
 }  // inner
 
 // Finds the frames in bytes that come in any pieces. Holds one frame at most.
-class PlaceFrames {
+class FrameReader {
  public:
   // Calls `use` with each whole frame, and with each piece of one of a stream, as long as it
   // returns true. False: it did not, or a payload is too long.
@@ -38030,7 +38031,7 @@ void widen_pipe(int fd);
 }  // inner
 
 // Bytes on their way to a descriptor that does not block. Linear in what goes through it.
-struct PlaceQueue {
+struct SendQueue {
   std::string bytes = {};  // frames are added at its end
   std::size_t written = 0;
 
@@ -38044,7 +38045,7 @@ struct PlaceQueue {
 // What the receiver of a stream has allowed the sender. The last one of n commands gets
 // most_window / n, and each at least stream_window: together at most
 // (1 + ln n) * most_window + n * stream_window.
-struct PlaceWindow {
+struct StreamWindow {
   std::size_t left = stream_window;     // bytes that may still come
   std::size_t allowed = stream_window;  // `left` after the last credit, and what had come
 
@@ -38060,13 +38061,13 @@ struct PlaceWindow {
 };
 
 // The streams of a command there, or of a connection of one. The mutex of the link guards them.
-struct PlaceStreams {
+struct RemoteStreams {
   // One on its way to its reader.
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = PlaceQueue();  // does not fit into the pipe
-    PlaceWindow window = PlaceWindow();
+    SendQueue waiting = SendQueue();  // does not fit into the pipe
+    StreamWindow window = StreamWindow();
     std::size_t untaken = 0;  // bytes that came and were not read
     bool ended = false;       // no more come
     bool is_socket = false;   // the writer is read from, too
@@ -38124,10 +38125,10 @@ UniqueFd listen_for_proxy(unsigned& port);
 // window of what came for each, and nothing of what it reads. The thread of the agent calls it.
 //
 //   set = ...; watch(set); poll; serve(set)     take() with each frame of a connection
-class PlaceConnections {
+class ProxyConnections {
  public:
   using Send = Function<void(FrameKind, std::uint32_t, std::string_view)>;
-  explicit PlaceConnections(Send send) : send_(std::move(send)) {}
+  explicit ProxyConnections(Send send) : send_(std::move(send)) {}
 
   // Has the command make its connections by that listening socket.
   void add(std::uint32_t command, UniqueFd listener) {
@@ -38151,18 +38152,18 @@ class PlaceConnections {
     std::size_t connections = 0;
   };
   // `out` leads to the command, and input comes from it.
-  struct Connection : PlaceStreams {
+  struct Connection : RemoteStreams {
     Listener* listener = nullptr;
     bool is_over() const { return source == Source::nothing && out.ended && out.waiting.empty(); }
   };
-  using Place = std::list<Connection>::iterator;
+  using Iterator = std::list<Connection>::iterator;
 
   bool has_room(const Listener& listener) const {
     return retry_ == Clock::time_point::max() &&
            may_connect(listener.connections, connections_.size());
   }
-  Place find(std::uint32_t id);
-  Place drop(Place connection);  // returns the next one
+  Iterator find(std::uint32_t id);
+  Iterator drop(Iterator connection);  // returns the next one
   void accept_all(Listener& listener);
   void read(Connection& connection, char* buffer);
   void write(Connection& connection);
@@ -38198,7 +38199,7 @@ CODEEXEC_INNER {
 // The first frame of every client, to which a client adds its wishes:
 //
 //   sandbox      what commands are held to; without it, they are in a strict one
-//   ground       the workspace and the roots, see ground_of(); empty: any
+//   ground       the workspace and the roots, see root_list_of(); empty: any
 //   remote       the workspace is only there, and the ground is looked up, unless `found`
 //   copy         the workspace is copied there, see copy_options(). `marked`: see CopyMark
 //   venv         a virtual environment, and `auto_venv`: those of workspaces count
@@ -38227,14 +38228,14 @@ SandboxReport sandbox_report_from(const Json& object);
 std::vector<std::string> texts_in(const Json& list);
 
 // A workspace, and each root after a NUL and its Permission as a digit.
-std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
-std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
+std::string root_list_of(std::string_view workspace, const std::vector<Root>& roots);
+std::vector<Root> roots_in(std::string_view list, std::string& workspace);
 
 }  // inner
 
 // A command, as the payload of `start` has it: an object of JSON, then these texts, each with a NUL
 // after it, then the script.
-struct PlaceRequest {
+struct StartRequest {
   std::string work_dir = {};
   std::string venv = {};  // its `bin` goes before the PATH there; empty: none
   std::vector<std::string> argv = {};
@@ -38242,7 +38243,7 @@ struct PlaceRequest {
   std::vector<std::string> unset = {};  // names
   bool has_script = false;              // becomes descriptor 3
   std::string script = {};
-  bool tells = false;  // descriptor 3 is a pipe to the session
+  bool follows_session = false;  // descriptor 3 is a pipe to the session
   bool merge_streams = false;
   int terminal_rows = 0;
   int terminal_cols = 0;
@@ -38252,7 +38253,7 @@ struct PlaceRequest {
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(0);
 
   // A program of the agent's own, which answers questions until its input ends.
-  static PlaceRequest question();
+  static StartRequest question();
   std::string text() const;
   // False: it is not as text() makes it.
   bool read(std::string_view text);
@@ -38278,9 +38279,10 @@ inline namespace v0_1 {
 class AgentWorkspace {
  public:
   virtual ~AgentWorkspace() = default;
-  // Finds or makes the workspace and the roots that a hello asks for, which become `ground`, and sets
-  // what of the variables of commands depends on them.
-  virtual Expected<void> settle(const Json& hello, std::string& ground,
+  // Finds or makes the workspace and the roots that a hello asks for, writes them as they are here
+  // into `root_list`, and sets what of the variables of commands depends on them. An error refuses
+  // the hello, and its message is what the client reports.
+  virtual Expected<void> settle(const Json& hello, std::string& root_list,
                                 EnvironmentOptions& variables) = 0;
   // The variable, as NAME=value, with which this program is started once more, with the argument
   // --place, for questions about the files there: so a disk that does not answer holds up no other
@@ -38294,13 +38296,13 @@ class AgentWorkspace {
 //   run() --> waits for hello --> greeted_ --> ending_ --> returns, when no command is left
 //             no other frame      orders       the input has ended, or is wrong, or silent: all
 //             is accepted                      commands are killed, and nothing more is sent
-class PlaceAgent {
+class CommandAgent {
  public:
   // Without a workspace, the agent serves a container.
-  PlaceAgent(int in, int out, AgentWorkspace* workspace)
+  CommandAgent(int in, int out, AgentWorkspace* workspace)
       : in_(in), out_(out), workspace_(workspace) {}
-  PlaceAgent(const PlaceAgent&) = delete;
-  PlaceAgent& operator=(const PlaceAgent&) = delete;
+  CommandAgent(const CommandAgent&) = delete;
+  CommandAgent& operator=(const CommandAgent&) = delete;
   int run();
 
  private:
@@ -38313,11 +38315,11 @@ class PlaceAgent {
     std::uint32_t id = 0;
     std::shared_ptr<State> state = {};
     std::size_t credit[2] = {stream_window, stream_window};
-    PlaceWindow input_window = {};
+    StreamWindow input_window = {};
     std::uint64_t oom_kills = 0;  // at the start, in its container
     bool has_input = false;
     bool input_watched = false;  // until the client has been sent input_closed
-    UniqueFd told = UniqueFd();
+    UniqueFd session_pipe = UniqueFd();
   };
 
   void loop();
@@ -38331,10 +38333,10 @@ class PlaceAgent {
   bool take(const Frame& frame);
   bool greet(std::string_view text);
   Expected<void> settle(const Json& hello, Json& answer);
-  Expected<void> settle_ground(const Json& hello, std::string& ground);
-  Expected<void> settle_sandbox(const Json& hello, std::string_view ground, Json& answer);
+  Expected<void> settle_workspace(const Json& hello, std::string& root_list);
+  Expected<void> settle_sandbox(const Json& hello, std::string_view root_list, Json& answer);
   bool start(std::uint32_t id, std::string_view text);
-  Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
+  Expected<void> prepare(StartRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
   Expected<void> give_proxy(Running& command, ProcessOptions& options);
   void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
@@ -38365,16 +38367,16 @@ class PlaceAgent {
   Sandbox sandbox_ = {};
   std::shared_ptr<const PrivateFolder> home_ = {};  // of commands in a sandbox
   std::vector<std::string> weak_variables_ = {};    // that any other setting of them replaces
-  PlaceFrames reader_ = {};
+  FrameReader reader_ = {};
   std::unique_ptr<char[]> bytes_{new char[longest_payload]};
   State::ReadBuffer buffer_ = {};
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
-  PlaceQueue queue_ = PlaceQueue();
+  SendQueue queue_ = SendQueue();
   UniqueFd oom_score_ = UniqueFd();
   std::string own_oom_score_ = {};
   std::list<Running> commands_ = {};
-  PlaceConnections connections_{[this](FrameKind kind, std::uint32_t id, std::string_view payload) {
+  ProxyConnections connections_{[this](FrameKind kind, std::uint32_t id, std::string_view payload) {
     send(kind, id, payload);
   }};
 };
@@ -38411,7 +38413,7 @@ bool settle_in_container(const Json& hello, long& uid, long& gid);
 // agent/agent.cpp ---------------------------------------------------------------------------------
 // The agent: its life, its connection to the client, and the orders of that.
 
-int PlaceAgent::run() {
+int CommandAgent::run() {
 #if defined(__linux__)
   // Afterwards the file belongs to root.
   constexpr char oom_file[] = "/proc/self/oom_score_adj";
@@ -38424,7 +38426,7 @@ int PlaceAgent::run() {
   const int flags = ::fcntl(out_, F_GETFL);
   ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
   for (const int fd : {in_, out_}) widen_pipe(fd);
-  queue_.bytes = concat("%%\n", {greeting_mark, place_protocol});
+  queue_.bytes = concat("%%\n", {greeting_mark, agent_protocol});
   flush();
   loop();
   std::string bye;
@@ -38436,7 +38438,7 @@ int PlaceAgent::run() {
   return 1;
 }
 
-void PlaceAgent::loop() {
+void CommandAgent::loop() {
   std::vector<pollfd> set;
   while (!ending_ || !commands_.empty()) {
     const bool full = queue_.size() > 4 * queue_limit;
@@ -38475,10 +38477,11 @@ void PlaceAgent::loop() {
       ProcessResult& result = command.state->result;
       if (contained_ && oom_kills_here() > command.oom_kills && result.limits_reached.empty())
         result.limits_reached.push_back("memory");
-      if (command.told) {
-        const std::string told = read_session_text(command.told);
-        for (std::size_t i = 0; i < told.size(); i += longest_payload)
-          send(FrameKind::told, command.id, std::string_view(told).substr(i, longest_payload));
+      if (command.session_pipe) {
+        const std::string data = read_session_text(command.session_pipe);
+        for (std::size_t i = 0; i < data.size(); i += longest_payload)
+          send(FrameKind::session_data, command.id,
+               std::string_view(data).substr(i, longest_payload));
       }
       connections_.remove(command.id);
       send(FrameKind::end, command.id, end_text(result));
@@ -38494,14 +38497,14 @@ void PlaceAgent::loop() {
 
 // A stream is read only as far as the client has room for it. The output of a command that is
 // killed with the connection is dropped.
-void PlaceAgent::make_room(Running& command) {
+void CommandAgent::make_room(Running& command) {
   const std::size_t most = room() == 0 ? 0 : longest_payload;
   for (const Stream stream : {Stream::out, Stream::err})
     command.state->room(stream) =
         ending_ ? longest_payload : std::min(most, command.credit[stream == Stream::out ? 0 : 1]);
 }
 
-void PlaceAgent::receive() {
+void CommandAgent::receive() {
   const ssize_t size = ::read(in_, bytes_.get(), longest_payload);
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (size <= 0) return end(size < 0 ? "the input cannot be read" : nullptr);
@@ -38514,7 +38517,7 @@ void PlaceAgent::receive() {
     end("what came in is not of this protocol");
 }
 
-void PlaceAgent::end(const char* why) {
+void CommandAgent::end(const char* why) {
   if (ending_) return;
   ending_ = killing_ = true;
   if (why) problem_ = why;
@@ -38525,14 +38528,14 @@ void PlaceAgent::end(const char* why) {
   }
 }
 
-auto PlaceAgent::find(std::uint32_t id) -> Running* {
+auto CommandAgent::find(std::uint32_t id) -> Running* {
   for (Running& command : commands_)
     if (command.id == id) return &command;
   return nullptr;
 }
 
 // An order for a command that has just ended is ignored: the client could not know.
-bool PlaceAgent::take(const Frame& frame) {
+bool CommandAgent::take(const Frame& frame) {
   const std::string_view payload = frame.payload;
   if (frame.kind == FrameKind::ping) return true;
   if (frame.kind == FrameKind::hello) return !greeted_ && greet(payload);
@@ -38587,7 +38590,7 @@ bool PlaceAgent::take(const Frame& frame) {
   return true;
 }
 
-void PlaceAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
+void CommandAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
   Running* const command = find(id);
   if (!command || ending_) return;
   const std::size_t which = stream == Stream::out ? 0 : 1;
@@ -38597,7 +38600,7 @@ void PlaceAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes
 }
 
 // Reports how much of the input the program has read, and when it reads no more.
-void PlaceAgent::watch_input(Running& command) {
+void CommandAgent::watch_input(Running& command) {
   const State& state = *command.state;
   if (!state.takes_input()) {
     command.input_watched = false;
@@ -38607,18 +38610,18 @@ void PlaceAgent::watch_input(Running& command) {
   if (credit != 0) send(FrameKind::credit, command.id, credit_text(Channel::input, credit));
 }
 
-void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
+void CommandAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   if (ending_) return;
   put_frame(queue_.bytes, kind, id, payload);
   if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n"sv);
 }
 
-void PlaceAgent::stay_heard() {
+void CommandAgent::stay_heard() {
   if (Clock::now() >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
   flush();
 }
 
-void PlaceAgent::flush() {
+void CommandAgent::flush() {
   if (ending_ || queue_.empty()) return;
   const ssize_t size = queue_.write_to(out_);
   if (size > 0)
@@ -38627,7 +38630,7 @@ void PlaceAgent::flush() {
     end("nobody reads the output");
 }
 
-int agent_main(int in, int out) { return PlaceAgent(in, out, nullptr).run(); }
+int agent_main(int in, int out) { return CommandAgent(in, out, nullptr).run(); }
 
 }  // namespace v0_1
 }  // namespace codeexec
@@ -38648,15 +38651,15 @@ inline namespace v0_1 {
 CODEEXEC_INNER {
 
 // What a shell writes when it wants the program of an agent: see AgentUpload.
-inline constexpr std::string_view bring_mark = "codeexec-bring\n";
+inline constexpr std::string_view upload_mark = "codeexec-bring\n";
 
 }  // inner
 
-class PlaceCommand;
+class AgentCommand;
 
 // The program of an agent, for a shell at the other end, which becomes that.
 struct AgentUpload {
-  // For the shell. It writes bring_mark where it has no such program, and reads that from the same
+  // For the shell. It writes upload_mark where it has no such program, and reads that from the same
   // pipe.
   std::string script = {};
   std::string program = {};
@@ -38673,9 +38676,9 @@ struct AgentUpload {
 //                                                     settle(): all commands end
 //
 // The thread writes what comes into the commands' pipes and never waits for one of them: what does
-// not fit stays in PlaceStreams::Flow::waiting, which is no more than the window. It reads the
+// not fit stays in RemoteStreams::Flow::waiting, which is no more than the window. It reads the
 // pipes of their input as far as the agent has given credit.
-class PlaceLink {
+class AgentLink {
  public:
   struct Wanted {
     std::string name = {};  // for messages
@@ -38684,7 +38687,8 @@ class PlaceLink {
     Json hello = {};                  // see new_hello()
     std::string workspace = {};       // that must be the same there; empty: any
     Function<void()> meanwhile = {};  // called once the transport has been started
-    // When a shell is at the other end: what it is given. Called once the transport has been started.
+    // Fills in what a shell at the other end is given; empty: an agent is there. Called once the
+    // transport has been started.
     Function<Expected<void>(AgentUpload&)> upload = {};
     // Returns why the other end has gone, on one line; empty: not known. Called once the connection
     // was lost, in the thread of the link.
@@ -38692,30 +38696,30 @@ class PlaceLink {
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
-  static Expected<std::shared_ptr<PlaceLink>> open(const Wanted& wanted,
+  static Expected<std::shared_ptr<AgentLink>> open(const Wanted& wanted,
                                                    const std::optional<CancelToken>& cancel);
-  explicit PlaceLink(const Wanted& wanted)
+  explicit AgentLink(const Wanted& wanted)
       : name_(wanted.name),
         keep_alive_(wanted.hello["keep_alive"sv].as_integer()),
         is_container_(wanted.hello["container"sv].as_bool()),
         account_(wanted.account),
         last_heard_(Clock::now()) {}
-  PlaceLink(const PlaceLink&) = delete;
-  PlaceLink& operator=(const PlaceLink&) = delete;
+  AgentLink(const AgentLink&) = delete;
+  AgentLink& operator=(const AgentLink&) = delete;
   // What runs there is killed.
-  ~PlaceLink();
+  ~AgentLink();
 
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   // The workspace and the roots there, as the agent has answered.
-  const std::string& ground() const { return ground_; }
+  const std::string& root_list() const { return root_list_; }
   // True only when the reason is known, which may take some seconds.
   bool is_lost() const;
   // In UTF-8.
   std::string reason() const;
 
  private:
-  friend class PlaceCommand;
+  friend class AgentCommand;
 
   // A pipe of a command that is waited for.
   struct Watched {
@@ -38739,10 +38743,10 @@ class PlaceLink {
   bool take_frame(const Frame& frame);
   bool take_for_connection(const Frame& frame);
   bool take_connect(const Frame& frame);
-  bool take_end(PlaceCommand& command, std::string_view text);
-  PlaceStreams* find(std::uint32_t id);
-  void read_input(PlaceStreams& streams);
-  void serve(PlaceStreams& connection);
+  bool take_end(AgentCommand& command, std::string_view text);
+  RemoteStreams* find(std::uint32_t id);
+  void read_input(RemoteStreams& streams);
+  void serve(RemoteStreams& connection);
   void send(std::string_view bytes);
   void send(FrameKind kind, std::uint32_t id, std::string_view payload);
   void flush();
@@ -38757,7 +38761,7 @@ class PlaceLink {
   const Function<std::string()> account_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = PlaceFacts();
-  std::string ground_ = {};
+  std::string root_list_ = {};
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();
@@ -38774,25 +38778,25 @@ class PlaceLink {
   bool resizes_ = false;     // so its agent can
   Capture said_{4096};       // standard error, and before the mark standard output
   std::string unmarked_ = {};
-  std::string_view cargo_ = {};  // the agent's program, until the shell there asks for it
-  std::size_t brought_ = 0;      // its size, when it was sent
+  std::string_view upload_ = {};  // the agent's program, until the shell there asks for it
+  std::size_t uploaded_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
-  PlaceFrames reader_ = {};
-  PlaceQueue queue_ = PlaceQueue();  // for the agent
+  FrameReader reader_ = {};
+  SendQueue queue_ = SendQueue();  // for the agent
   Clock::time_point last_heard_;
   Clock::time_point last_sent_ = {};
   std::uint32_t last_id_ = 0;
   // Null: the command is gone here, and its end is still to come.
-  std::map<std::uint32_t, PlaceCommand*> commands_ = {};
-  std::map<std::uint32_t, PlaceStreams> connections_ = {};
+  std::map<std::uint32_t, AgentCommand*> commands_ = {};
+  std::map<std::uint32_t, RemoteStreams> connections_ = {};
 };
 
 // agent/command_internal.hpp ----------------------------------------------------------------------
 // One command elsewhere, at the client.
 
 // The options of an executor that its commands need.
-struct PlaceSettings {
-  PlaceSettings(Environment variables, std::string shell_path, const Variables& set);
+struct CommandSettings {
+  CommandSettings(Environment variables, std::string shell_path, const Variables& set);
   Environment environment;
   std::string shell;
   bool sets_path;  // the options set PATH, which then replaces that of the place
@@ -38807,19 +38811,19 @@ struct PlaceSettings {
 //                   +------------+-------> lost_: the connection was lost, the outcome is unknown
 //
 // The destructor of one that runs kills it.
-class PlaceCommand : public RemoteCommand {
+class AgentCommand : public RemoteCommand {
  public:
   // Fills the request in, unless the admission then says why the command cannot be.
   static Expected<void> request_for(const Command& command, Executor::Admission& admission,
-                                    const PlaceSettings& settings, PlaceRequest& request);
-  PlaceCommand(std::shared_ptr<PlaceLink> link, PlaceRequest&& request)
+                                    const CommandSettings& settings, StartRequest& request);
+  AgentCommand(std::shared_ptr<AgentLink> link, StartRequest&& request)
       : link_(std::move(link)), request_(std::move(request)) {}
-  PlaceCommand(const PlaceCommand&) = delete;
-  PlaceCommand& operator=(const PlaceCommand&) = delete;
-  ~PlaceCommand() override;
+  AgentCommand(const AgentCommand&) = delete;
+  AgentCommand& operator=(const AgentCommand&) = delete;
+  ~AgentCommand() override;
 
   // The bytes that it wrote to its descriptor 3.
-  const std::string& told() const { return told_; }
+  const std::string& session_data() const { return session_data_; }
 
   // Set before launch(): opens a connection of it to the proxy. Null: there is no proxy.
   Function<UniqueFd()> connect = {};
@@ -38852,20 +38856,20 @@ class PlaceCommand : public RemoteCommand {
   bool has_begun() const { return begun_.cancelled(); }  // or has ended
 
  private:
-  friend class PlaceLink;
+  friend class AgentLink;
 
   void come_to_an_end();
-  void tell_end(ProcessResult& result) const;
+  void report_end(ProcessResult& result) const;
 
-  const std::shared_ptr<PlaceLink> link_;
-  PlaceRequest request_;
-  PlaceStreams streams_ = PlaceStreams();
+  const std::shared_ptr<AgentLink> link_;
+  StartRequest request_;
+  RemoteStreams streams_ = RemoteStreams();
   UniqueFd input_writer_ = UniqueFd();
   bool started_ = false;
   CancelToken begun_ = {};  // an event: it has started, or never will
   bool lost_ = false;
   int pid_ = -1;
-  std::string told_ = {};
+  std::string session_data_ = {};
   std::optional<ProcessResult> end_ = {};
 };
 
@@ -38883,14 +38887,15 @@ class PlaceCommand : public RemoteCommand {
 namespace codeexec {
 inline namespace v0_1 {
 
-PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, const Variables& set)
+CommandSettings::CommandSettings(Environment variables, std::string shell_path,
+                                 const Variables& set)
     : environment(std::move(variables)),
       shell(std::move(shell_path)),
       sets_path(sets_variable(set, "PATH"sv)),
       sets_lang(sets_variable(set, "LANG"sv)) {}
 
-Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admission& admission,
-                                         const PlaceSettings& settings, PlaceRequest& request) {
+Expected<void> AgentCommand::request_for(const Command& command, Executor::Admission& admission,
+                                         const CommandSettings& settings, StartRequest& request) {
   // This is checked before any lock: in a fork, a thread that is not here may hold it.
   if (settings.owner != ::getpid())
     return make_error(ErrorCode::unsupported,
@@ -38911,7 +38916,7 @@ Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admis
 
   request.argv = admission.words_to_run(command, settings.shell, environment->prefix);
   if (!admission.admitted()) return {};
-  request.tells = admission.third == Executor::Admission::Third::session;
+  request.follows_session = admission.third == Executor::Admission::Third::session;
   request.has_script = admission.third == Executor::Admission::Third::script;
   if (request.has_script) request.script = command.script;
   std::size_t size = request.script.size();
@@ -38937,7 +38942,7 @@ Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admis
   return {};
 }
 
-PlaceCommand::~PlaceCommand() {
+AgentCommand::~AgentCommand() {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   if (!streams_.running) {
     link_->commands_.erase(streams_.id);
@@ -38947,7 +38952,7 @@ PlaceCommand::~PlaceCommand() {
   link_->commands_[streams_.id] = nullptr;
 }
 
-bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
+bool AgentCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
                           ProcessResult& failure) {
   const auto fail = [&failure](int error, std::string_view what) {
     failure.outcome = Outcome::not_started;
@@ -38968,7 +38973,7 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
   std::unique_lock<std::mutex> lock(link_->mutex_);
   if (link_->lost()) {
     lost_ = true;
-    tell_end(failure);
+    report_end(failure);
     failure.outcome = Outcome::not_started;
     failure.step = "place";
     return false;
@@ -38992,11 +38997,11 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
     return false;
   }
   if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
-  tell_end(failure);
+  report_end(failure);
   return false;
 }
 
-void PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+void AgentCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
                                   const std::optional<CancelToken>& cancel,
                                   Clock::time_point deadline) const {
   lock.unlock();
@@ -39004,37 +39009,37 @@ void PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
   lock.lock();
 }
 
-void PlaceCommand::take(Stream stream, std::string_view bytes,
+void AgentCommand::take(Stream stream, std::string_view bytes,
                         FunctionRef<void(std::string_view)> use) {
   if (bytes.empty()) return;
   use(bytes);
   const Channel channel = stream == Stream::out ? Channel::out : Channel::err;
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  PlaceStreams::Flow& taken = streams_.flow(channel);
+  RemoteStreams::Flow& taken = streams_.flow(channel);
   taken.untaken -= std::min(taken.untaken, bytes.size());
   if (!streams_.running) return;
   const std::size_t credit = taken.window.credit(taken.untaken, link_->commands_.size());
   if (credit != 0) link_->send(FrameKind::credit, streams_.id, credit_text(channel, credit));
 }
 
-UniqueFd PlaceCommand::take_input(std::string_view& given) {
+UniqueFd AgentCommand::take_input(std::string_view& given) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   streams_.input = std::exchange(given, {});
   if (input_writer_) link_->wake();
   return std::move(input_writer_);
 }
 
-bool PlaceCommand::ended() const {
+bool AgentCommand::ended() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return !streams_.running && streams_.out.untaken == 0 && streams_.err.untaken == 0;
 }
 
-bool PlaceCommand::was_lost() const {
+bool AgentCommand::was_lost() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return lost_ && !link_->has_left_;
 }
 
-bool PlaceCommand::signal(int number) {
+bool AgentCommand::signal(int number) {
   const char byte = static_cast<char>(number);
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   if (!streams_.running || number <= 0 || number > 64) return false;
@@ -39042,12 +39047,12 @@ bool PlaceCommand::signal(int number) {
   return true;
 }
 
-bool PlaceCommand::can_resize() const {
+bool AgentCommand::can_resize() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return link_->resizes_;
 }
 
-void PlaceCommand::resize(TerminalSize size) {
+void AgentCommand::resize(TerminalSize size) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   if (streams_.running)
     link_->send(FrameKind::resize, streams_.id,
@@ -39056,17 +39061,17 @@ void PlaceCommand::resize(TerminalSize size) {
 }
 
 // Closes the pipes as soon as all output is in them, which ends the wait for it.
-void PlaceCommand::come_to_an_end() {
+void AgentCommand::come_to_an_end() {
   streams_.running = false;
   streams_.input_reader.reset();
-  for (PlaceStreams::Flow* const flow : {&streams_.out, &streams_.err}) {
+  for (RemoteStreams::Flow* const flow : {&streams_.out, &streams_.err}) {
     flow->ended = true;
     flow->write();
   }
   begun_.cancel();
 }
 
-void PlaceCommand::tell_end(ProcessResult& result) const {
+void AgentCommand::report_end(ProcessResult& result) const {
   if (lost_) {
     result.outcome = Outcome::unknown;
     result.message =
@@ -39079,7 +39084,8 @@ void PlaceCommand::tell_end(ProcessResult& result) const {
   if (!end_) {
     result.outcome = Outcome::unknown;
     result.message = concat(
-        "% has not told its end in time after it was killed; some of its processes may still be "
+        "% has not reported its end in time after it was killed; some of its processes may still "
+        "be "
         "running",
         {link_->name_});
     return;
@@ -39087,9 +39093,9 @@ void PlaceCommand::tell_end(ProcessResult& result) const {
   result = *end_;
 }
 
-void PlaceCommand::finish(ProcessResult& result) {
+void AgentCommand::finish(ProcessResult& result) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  tell_end(result);
+  report_end(result);
   streams_.input = {};
 }
 
@@ -39122,18 +39128,18 @@ UniqueFd listen_for_proxy(unsigned& port) {
 
 }  // inner
 
-void PlaceConnections::remove(std::uint32_t command) {
-  for (Place next = connections_.begin(); next != connections_.end();)
+void ProxyConnections::remove(std::uint32_t command) {
+  for (Iterator next = connections_.begin(); next != connections_.end();)
     next = next->listener->command == command ? drop(next) : std::next(next);
   listeners_.remove_if([&](const Listener& listener) { return listener.command == command; });
 }
 
-void PlaceConnections::clear() {
+void ProxyConnections::clear() {
   connections_.clear();
   listeners_.clear();
 }
 
-Clock::time_point PlaceConnections::watch(std::vector<pollfd>& set, std::size_t room,
+Clock::time_point ProxyConnections::watch(std::vector<pollfd>& set, std::size_t room,
                                           std::size_t commands) {
   first_ = set.size();
   room_ = room;
@@ -39148,15 +39154,15 @@ Clock::time_point PlaceConnections::watch(std::vector<pollfd>& set, std::size_t 
   for (const Connection& connection : connections_) {
     int events = connection.out.waiting.empty() ? 0 : POLLOUT;
     if (room > 0 && connection.input_window > 0) events |= POLLIN;
-    if (connection.source == PlaceStreams::Source::nothing) events &= ~POLLIN;
+    if (connection.source == RemoteStreams::Source::nothing) events &= ~POLLIN;
     set.push_back({events != 0 ? connection.out.writer.get() : -1, static_cast<short>(events), 0});
   }
   return retry_;
 }
 
-void PlaceConnections::serve(const std::vector<pollfd>& set, char* buffer) {
+void ProxyConnections::serve(const std::vector<pollfd>& set, char* buffer) {
   std::size_t at = first_ + listeners_.size();
-  for (Place next = connections_.begin(); next != connections_.end(); ++at) {
+  for (Iterator next = connections_.begin(); next != connections_.end(); ++at) {
     if (set[at].revents != 0) {
       if (!next->out.waiting.empty()) write(*next);
       read(*next, buffer);
@@ -39168,7 +39174,7 @@ void PlaceConnections::serve(const std::vector<pollfd>& set, char* buffer) {
     if (set[at++].revents != 0) accept_all(listener);
 }
 
-void PlaceConnections::accept_all([[maybe_unused]] Listener& listener) {
+void ProxyConnections::accept_all([[maybe_unused]] Listener& listener) {
 #if defined(__linux__)
   while (has_room(listener)) {
     UniqueFd fd(above_standard_streams(
@@ -39182,52 +39188,52 @@ void PlaceConnections::accept_all([[maybe_unused]] Listener& listener) {
     connection.listener = &listener;
     connection.out.writer = std::move(fd);
     connection.out.is_socket = true;
-    connection.source = PlaceStreams::Source::socket;
+    connection.source = RemoteStreams::Source::socket;
     ++listener.connections;
     send_(FrameKind::connect, connection.id, number_bytes(listener.command));
   }
 #endif
 }
 
-auto PlaceConnections::find(std::uint32_t id) -> Place {
+auto ProxyConnections::find(std::uint32_t id) -> Iterator {
   return find_where(connections_,
                     [id](const Connection& connection) { return connection.id == id; });
 }
 
-auto PlaceConnections::drop(Place connection) -> Place {
+auto ProxyConnections::drop(Iterator connection) -> Iterator {
   --connection->listener->connections;
   send_(FrameKind::end, connection->id, {});
   return connections_.erase(connection);
 }
 
-void PlaceConnections::read(Connection& connection, char* buffer) {
+void ProxyConnections::read(Connection& connection, char* buffer) {
   const std::size_t most = std::min({longest_payload, connection.input_window, room_});
-  if (connection.source == PlaceStreams::Source::nothing || most == 0) return;
+  if (connection.source == RemoteStreams::Source::nothing || most == 0) return;
   const ssize_t size = ::read(connection.input_fd(), buffer, most);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   const std::size_t bytes = size > 0 ? static_cast<std::size_t>(size) : 0;
   connection.input_window -= bytes;
   room_ -= bytes;
-  if (bytes == 0) connection.source = PlaceStreams::Source::nothing;
+  if (bytes == 0) connection.source = RemoteStreams::Source::nothing;
   send_(FrameKind::out, connection.id, {buffer, bytes});
 }
 
-void PlaceConnections::write(Connection& connection) {
+void ProxyConnections::write(Connection& connection) {
   const std::size_t credit = connection.out.pass(commands_ + connections_.size());
   if (credit != 0) send_(FrameKind::credit, connection.id, credit_text(Channel::input, credit));
 }
 
 // A frame for one that has just ended is ignored: the client could not know.
-bool PlaceConnections::take(const Frame& frame) {
+bool ProxyConnections::take(const Frame& frame) {
   const bool is_input = frame.kind == FrameKind::input;
   const bool is_credit = frame.kind == FrameKind::credit;
   const bool is_end = frame.kind == FrameKind::input_end && frame.payload.empty();
   const bool is_signal = frame.kind == FrameKind::signal && frame.payload.size() == 1;
-  const Place connection = find(frame.id);
+  const Iterator connection = find(frame.id);
   if (connection == connections_.end()) return is_input || is_credit || is_end || is_signal;
   if (is_credit) return connection->take_credit(frame, Channel::out);
   if (is_input ? !connection->out.take(frame.payload) : !is_end && !is_signal) return false;
-  if (is_signal) connection->source = PlaceStreams::Source::nothing;
+  if (is_signal) connection->source = RemoteStreams::Source::nothing;
   if (is_signal && frame.payload == kill_text) connection->out.waiting.clear();
   if (!is_input) connection->out.ended = true;
   write(*connection);
@@ -39360,7 +39366,7 @@ void widen_pipe([[maybe_unused]] int fd) {
 
 }  // inner
 
-std::size_t PlaceWindow::credit(std::size_t held, std::size_t commands) {
+std::size_t StreamWindow::credit(std::size_t held, std::size_t commands) {
   const std::size_t open = left + held;
   if (allowed - open < allowed / 2) return 0;
   const std::size_t most = std::max(stream_window, most_window / commands);
@@ -39370,7 +39376,7 @@ std::size_t PlaceWindow::credit(std::size_t held, std::size_t commands) {
   return most - open;
 }
 
-ssize_t PlaceQueue::write_to(int fd) {
+ssize_t SendQueue::write_to(int fd) {
   const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
   if (size <= 0) return size;
   written += static_cast<std::size_t>(size);
@@ -39382,7 +39388,7 @@ ssize_t PlaceQueue::write_to(int fd) {
   return size;
 }
 
-bool PlaceStreams::Flow::take(std::string_view bytes) {
+bool RemoteStreams::Flow::take(std::string_view bytes) {
   if (bytes.empty() || !window.use(bytes.size())) return false;
   untaken += bytes.size();
   if (waiting.empty() && writer) {
@@ -39394,7 +39400,7 @@ bool PlaceStreams::Flow::take(std::string_view bytes) {
 }
 
 // What has no reader any more is dropped.
-void PlaceStreams::Flow::write() {
+void RemoteStreams::Flow::write() {
   if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno != EAGAIN &&
       errno != EINTR) {
     waiting.clear();
@@ -39408,13 +39414,13 @@ void PlaceStreams::Flow::write() {
     writer.reset();
 }
 
-std::size_t PlaceStreams::Flow::pass(std::size_t sharers) {
+std::size_t RemoteStreams::Flow::pass(std::size_t sharers) {
   write();
   untaken = waiting.size();
   return ended || !writer ? 0 : window.credit(untaken, sharers);
 }
 
-bool PlaceStreams::take_credit(const Frame& frame, Channel wanted) {
+bool RemoteStreams::take_credit(const Frame& frame, Channel wanted) {
   Channel channel{};
   std::size_t bytes = 0;
   if (!read_credit(frame, channel, bytes) || channel != wanted) return false;
@@ -39467,7 +39473,7 @@ bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
 
 }  // inner
 
-bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
+bool FrameReader::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
   while (!bytes.empty()) {
     // A frame that came in pieces is put together, any other is used where it lies.
     const auto move_in = [&](std::size_t size) {
@@ -39569,13 +39575,13 @@ Json answers_to(const Json& nonces);
 namespace codeexec {
 inline namespace v0_1 {
 
-bool PlaceAgent::greet(std::string_view text) {
+bool CommandAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
   if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
   greeted_ = true;
   ends_lines_ = (*hello)["lines"sv].as_bool();
   Json answer = Json::object();
-  set_member(answer, "protocol", place_protocol);
+  set_member(answer, "protocol", agent_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
   set_member(answer, "resizes", true);
   set_member(answer, "connections", true);
@@ -39585,11 +39591,11 @@ bool PlaceAgent::greet(std::string_view text) {
 }
 
 // Prepares the place as a hello asks for it, and describes it in the answer.
-Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
+Expected<void> CommandAgent::settle(const Json& hello, Json& answer) {
   const auto refusal = [](const char* why, Pieces values = {}) {
     return make_error(ErrorCode::unsupported, why, values);
   };
-  if (hello["protocol"sv].as_integer() != place_protocol) return refusal("another protocol");
+  if (hello["protocol"sv].as_integer() != agent_protocol) return refusal("another protocol");
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, hello["keep_alive"sv].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to(hello["nonces"sv]));
@@ -39613,19 +39619,19 @@ Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
     set_member(answer, "machine", system.machine);
     set_member(answer, "host", system.nodename);
   }
-  std::string ground = hello["ground"sv].as_string();
-  if (auto ok = settle_ground(hello, ground); !ok) return ok;
-  set_member(answer, "ground", ground);
-  return settle_sandbox(hello, ground, answer);
+  std::string root_list = hello["ground"sv].as_string();
+  if (auto ok = settle_workspace(hello, root_list); !ok) return ok;
+  set_member(answer, "ground", root_list);
+  return settle_sandbox(hello, root_list, answer);
 }
 
 // Finds the workspace, and the variables of commands.
-Expected<void> PlaceAgent::settle_ground(const Json& hello, std::string& ground) {
+Expected<void> CommandAgent::settle_workspace(const Json& hello, std::string& root_list) {
   is_remote_ = hello["remote"sv].as_bool();
   EnvironmentOptions variables;
   variables.keep_all = true;
   if (workspace_) {
-    if (auto ok = workspace_->settle(hello, ground, variables); !ok) return ok;
+    if (auto ok = workspace_->settle(hello, root_list, variables); !ok) return ok;
   } else if (is_remote_ || hello.find("copy"sv)) {
     return make_error(ErrorCode::unsupported,
                       "this agent is for containers: it has no workspace of its own");
@@ -39637,8 +39643,8 @@ Expected<void> PlaceAgent::settle_ground(const Json& hello, std::string& ground)
 }
 
 // Makes the sandbox of commands, and their home where they are in one.
-Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view ground,
-                                          Json& answer) {
+Expected<void> CommandAgent::settle_sandbox(const Json& hello, std::string_view root_list,
+                                            Json& answer) {
   SandboxOptions wanted = sandbox_options_from(hello["sandbox"sv]);
   const char* const path = std::getenv("PATH");
   if (path) wanted.search_path = path;
@@ -39650,7 +39656,7 @@ Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view gr
     home = home_->path().c_str();
     wanted.writable.push_back(home_->path());
     std::string workspace;
-    const std::vector<Root> roots = roots_in(ground, workspace);
+    const std::vector<Root> roots = roots_in(root_list, workspace);
     if (roots.empty() && !workspace.empty()) wanted.writable.push_back(workspace);
     for (const Root& root : roots)
       if (root.permission != Permission::none)
@@ -39807,7 +39813,7 @@ namespace {
 constexpr std::size_t longest_account = 1024;
 
 // What transports write when they fail, and what to do about it: see help_in().
-constexpr std::string_view place_troubles =
+constexpr std::string_view transport_troubles =
     "place_agent: \tthe agent cannot be put there\n"
     "host key verification failed\tits host key is not known, or another one than before: connect "
     "once by hand and compare it\n"
@@ -39824,21 +39830,21 @@ constexpr std::string_view no_agent_there =
     "not found|no such file\tthere is no such program there: install codeexec-mcp, name it "
     "(place_agent_path), or let it be copied (place_agent)\n";
 
-struct PlaceFact {
+struct NamedFact {
   const char* name;
   std::string PlaceFacts::*member;
 };
-constexpr PlaceFact place_facts[] = {{"version", &PlaceFacts::version},
+constexpr NamedFact named_facts[] = {{"version", &PlaceFacts::version},
                                      {"machine", &PlaceFacts::machine},
                                      {"host", &PlaceFacts::host},
                                      {"home", &PlaceFacts::home}};
 
 }  // namespace
 
-Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
+Expected<std::shared_ptr<AgentLink>> AgentLink::open(const Wanted& wanted,
                                                      const std::optional<CancelToken>& cancel) {
   const CancellationPause pause;
-  auto link = new_shared<PlaceLink>(wanted);
+  auto link = new_shared<AgentLink>(wanted);
   if (auto ok = link->line_.start(wanted.transport); !ok)
     return with_prefix("cannot reach %: ", {wanted.name}, ok.error());
   for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
@@ -39853,7 +39859,7 @@ Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
   return link;
 }
 
-PlaceLink::~PlaceLink() {
+AgentLink::~AgentLink() {
   if (owner_ != ::getpid()) {
     has_thread_ = false;
     return;
@@ -39871,7 +39877,7 @@ PlaceLink::~PlaceLink() {
   wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
 }
 
-bool PlaceLink::is_lost() const {
+bool AgentLink::is_lost() const {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!lost()) return false;
@@ -39880,22 +39886,22 @@ bool PlaceLink::is_lost() const {
   return true;
 }
 
-std::string PlaceLink::reason() const {
+std::string AgentLink::reason() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return reason_;
 }
 
-void* PlaceLink::thread_main(void* self) {
-  auto& link = *static_cast<PlaceLink*>(self);
+void* AgentLink::thread_main(void* self) {
+  auto& link = *static_cast<AgentLink*>(self);
   while (link.pump(-1, Clock::time_point::max())) {
   }
   return nullptr;
 }
 
 // The error of an agent that has not answered.
-SharedError PlaceLink::failure() const {
+SharedError AgentLink::failure() const {
   std::string said = said_.text();
-  std::string_view help = help_in(said, place_troubles);
+  std::string_view help = help_in(said, transport_troubles);
   if (help.empty() && !is_container_) help = help_in(said, no_agent_there);
   while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
   return make_error(ErrorCode::io, "cannot reach %: %%%%%",
@@ -39903,17 +39909,17 @@ SharedError PlaceLink::failure() const {
                      said.empty() ? "" : "; it said: ", printable(said)});
 }
 
-Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+Expected<void> AgentLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
   AgentUpload upload;
   if (auto ok = wanted.upload(upload); !ok) return ok;
   if (!upload.script.empty()) {
-    cargo_ = upload.program;
+    upload_ = upload.program;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       send(upload.script);
     }
     if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
-    cargo_ = {};
+    upload_ = {};
     queue_.bytes.shrink_to_fit();
   }
   std::optional<Nonce> nonce;
@@ -39939,14 +39945,14 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
 }
 
 // Waits until an agent speaks or has answered.
-Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
+Expected<void> AgentLink::wait_for_agent(const Wanted& wanted,
                                          const std::optional<CancelToken>& cancel, Life until) {
   const Clock::time_point start = Clock::now();
   while (life_ < until) {
     if (cancel && cancel->cancelled()) return cancelled_before_start();
     // A copy may take a second more for each 32 kB.
     const Clock::time_point deadline =
-        later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
+        later(start, wanted.connect_timeout + std::chrono::milliseconds(uploaded_ / 32));
     if (Clock::now() >= deadline) {
       const std::lock_guard<std::mutex> lock(mutex_);
       lose("it did not answer within % s", {seconds_text(wanted.connect_timeout)});
@@ -39958,26 +39964,26 @@ Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
   return {};
 }
 
-Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
-  const Json& told = *greeting_;
-  if (told["protocol"sv] != Json(place_protocol))
+Expected<void> AgentLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
+  const Json& answer = *greeting_;
+  if (answer["protocol"sv] != Json(agent_protocol))
     return make_error(ErrorCode::unsupported,
                       "the agent in % speaks protocol %, and this program %%",
-                      {name_, printable(told["protocol"sv].dump()), place_protocol,
+                      {name_, printable(answer["protocol"sv].dump()), agent_protocol,
                        ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
-  if (told.find("error"))
+  if (answer.find("error"))
     return make_error(ErrorCode::unsupported, "the agent in % said: %",
-                      {name_, printable(bounded(told["error"sv]))});
-  for (const PlaceFact& fact : place_facts) facts_.*fact.member = bounded(told[fact.name]);
-  facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
-  facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
-  resizes_ = told["resizes"sv].as_bool();
-  if (wanted.hello["connections"sv].as_bool() && !told["connections"sv].as_bool())
+                      {name_, printable(bounded(answer["error"sv]))});
+  for (const NamedFact& fact : named_facts) facts_.*fact.member = bounded(answer[fact.name]);
+  facts_.uid = static_cast<std::uint64_t>(answer["uid"sv].as_integer());
+  facts_.sandbox = sandbox_report_from(answer["sandbox"sv]);
+  resizes_ = answer["resizes"sv].as_bool();
+  if (wanted.hello["connections"sv].as_bool() && !answer["connections"sv].as_bool())
     return make_error(ErrorCode::unsupported,
                       "network: 'allow' needs an agent of version % in %, which has %",
                       {CODEEXEC_VERSION_STRING, name_, printable(facts_.version)});
-  ground_ = told["ground"sv].as_string();
-  const Json& seen = told["nonces"sv][0];
+  root_list_ = answer["ground"sv].as_string();
+  const Json& seen = answer["nonces"sv][0];
   if (!nonce.empty() && seen.as_string() != nonce)
     return make_error(
         ErrorCode::unsupported,
@@ -39992,11 +39998,11 @@ Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view n
 // The client's end of the connections that commands make to its proxy.
 
 // False: no agent sends such a frame.
-bool PlaceLink::take_for_connection(const Frame& frame) {
+bool AgentLink::take_for_connection(const Frame& frame) {
   if (frame.kind == FrameKind::connect) return take_connect(frame);
   const auto at = connections_.find(frame.id);
   if (at == connections_.end() || !at->second.running) return false;
-  PlaceStreams& connection = at->second;
+  RemoteStreams& connection = at->second;
   if (frame.kind == FrameKind::credit) return connection.take_credit(frame, Channel::input);
   if (frame.kind != FrameKind::out && frame.kind != FrameKind::end) return false;
   if (frame.payload.empty()) {
@@ -40009,17 +40015,17 @@ bool PlaceLink::take_for_connection(const Frame& frame) {
   return true;
 }
 
-bool PlaceLink::take_connect(const Frame& frame) {
+bool AgentLink::take_connect(const Frame& frame) {
   const auto command = commands_.find(frame.payload.size() == 4 ? number_in(frame.payload) : 0);
   std::size_t running = 0;
   for (const auto& [id, connection] : connections_) running += connection.running ? 1 : 0;
   if (command == commands_.end() || (command->second && !command->second->streams_.running) ||
       running == most_connections || connections_.count(frame.id) != 0)
     return false;
-  PlaceStreams& made = connections_[frame.id];
+  RemoteStreams& made = connections_[frame.id];
   made.id = frame.id;
   made.running = made.out.is_socket = true;
-  made.source = PlaceStreams::Source::socket;
+  made.source = RemoteStreams::Source::socket;
   if (command->second && command->second->connect) made.out.writer = command->second->connect();
   if (made.out.writer) return true;
   send(FrameKind::signal, frame.id, kill_text);
@@ -40027,14 +40033,14 @@ bool PlaceLink::take_connect(const Frame& frame) {
 }
 
 // Brings to the proxy what it takes. Of connections that have ended, a few may go on with that.
-void PlaceLink::serve(PlaceStreams& connection) {
-  PlaceStreams::Flow& out = connection.out;
+void AgentLink::serve(RemoteStreams& connection) {
+  RemoteStreams::Flow& out = connection.out;
   const std::size_t credit = out.pass(commands_.size() + connections_.size());
   if (connection.running) {
     if (credit != 0) send(FrameKind::credit, connection.id, credit_text(Channel::out, credit));
     return;
   }
-  connection.source = PlaceStreams::Source::nothing;
+  connection.source = RemoteStreams::Source::nothing;
   if (out.waiting.empty() || !out.writer || connections_.size() > most_connections + 32)
     connections_.erase(connection.id);
 }
@@ -40049,13 +40055,13 @@ constexpr std::size_t longest_preface = std::size_t{64} << 10;
 }  // namespace
 
 // Adds the pipes of commands, under the mutex.
-void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
+void AgentLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
                       Clock::time_point& deadline) {
-  const auto add = [&](PlaceStreams& streams) {
+  const auto add = [&](RemoteStreams& streams) {
     for (const Channel channel : {Channel::out, Channel::err, Channel::input}) {
       const bool is_input = channel == Channel::input;
       const int fd = is_input ? streams.input_fd() : streams.flow(channel).writer.get();
-      const bool is_closing = is_input && streams.source == PlaceStreams::Source::closing;
+      const bool is_closing = is_input && streams.source == RemoteStreams::Source::closing;
       // Input is read only while the queue is short: the rest waits in its pipe.
       if (is_input ? fd < 0 || (!is_closing && streams.input_window == 0) ||
                          queue_.size() >= longest_payload
@@ -40072,7 +40078,7 @@ void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
 }
 
 // Waits for an event and handles it. False: the link is being destroyed.
-bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
+bool AgentLink::pump(int cancel, Clock::time_point deadline) {
   std::vector<pollfd> set;
   std::vector<Watched> watched;
   {
@@ -40102,7 +40108,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
   if (set[1].revents && !lost()) receive();
   if (set[3].revents && !lost()) flush();
   for (std::size_t i = 0; i < watched.size(); ++i) {
-    PlaceStreams* const streams = find(watched[i].id);
+    RemoteStreams* const streams = find(watched[i].id);
     if (!streams) continue;
     const bool is_input = watched[i].channel == Channel::input;
     if (!set[i + 5].revents && !(is_input && !streams->input.empty())) continue;
@@ -40118,7 +40124,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
   return true;
 }
 
-void PlaceLink::check_life(Clock::time_point now) {
+void AgentLink::check_life(Clock::time_point now) {
   // Before an agent speaks, connect_timeout holds.
   if (!speaks()) return;
   if (now >= later(last_heard_, keep_alive_))
@@ -40128,7 +40134,7 @@ void PlaceLink::check_life(Clock::time_point now) {
   last_sent_ = now;
 }
 
-void PlaceLink::receive() {
+void AgentLink::receive() {
   if (!buffer_) buffer_.reset(new char[longest_payload]);
   const ssize_t size = ::read(line_.out.get(), buffer_.get(), longest_payload);
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
@@ -40143,16 +40149,16 @@ void PlaceLink::receive() {
   take_bytes({buffer_.get(), static_cast<std::size_t>(size)});
 }
 
-void PlaceLink::take_bytes(std::string_view bytes) {
+void AgentLink::take_bytes(std::string_view bytes) {
   std::string rest;
   if (!speaks()) {
     const std::size_t from =
         unmarked_.size() - std::min(unmarked_.size(), greeting_mark.size() + 8);
     unmarked_ += bytes;
-    if (!cargo_.empty() && unmarked_.find(bring_mark, from) != std::string::npos) {
+    if (!upload_.empty() && unmarked_.find(upload_mark, from) != std::string::npos) {
       unmarked_.clear();
-      brought_ = cargo_.size();
-      return send(std::exchange(cargo_, {}));
+      uploaded_ = upload_.size();
+      return send(std::exchange(upload_, {}));
     }
     const std::size_t mark = unmarked_.find(greeting_mark, from);
     const std::size_t end = unmarked_.find('\n', mark);
@@ -40165,7 +40171,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
     said_.add(std::string_view(unmarked_).substr(0, mark));
     const std::size_t number = mark + greeting_mark.size();
     const std::string version = unmarked_.substr(number, end - number);
-    if (version != std::to_string(place_protocol)) {
+    if (version != std::to_string(agent_protocol)) {
       life_ = Life::answered;
       greeting_ = Json::object();
       return set_member(*greeting_, "protocol", printable(version));
@@ -40180,7 +40186,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
 }
 
 // False: no agent sends such a frame.
-bool PlaceLink::take_frame(const Frame& frame) {
+bool AgentLink::take_frame(const Frame& frame) {
   const std::string_view payload = frame.payload;
   if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
   if (frame.kind == FrameKind::hello) {
@@ -40200,7 +40206,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
     return true;
   }
   if (!at->second->streams_.running) return false;
-  PlaceCommand& command = *at->second;
+  AgentCommand& command = *at->second;
   switch (frame.kind) {
     case FrameKind::out:
       return command.streams_.out.take(payload);
@@ -40217,9 +40223,10 @@ bool PlaceLink::take_frame(const Frame& frame) {
     case FrameKind::input_closed:
       command.streams_.input_reader.reset();
       return payload.empty();
-    case FrameKind::told:
-      command.told_ += payload;
-      return command.request_.tells && command.told_.size() <= longest_session_text;
+    case FrameKind::session_data:
+      command.session_data_ += payload;
+      return command.request_.follows_session &&
+             command.session_data_.size() <= longest_session_text;
     case FrameKind::end:
       return take_end(command, payload);
     default:
@@ -40227,7 +40234,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
   }
 }
 
-bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
+bool AgentLink::take_end(AgentCommand& command, std::string_view text) {
   const bool ok = read_end(text, command.end_.emplace());
   if (ok)
     command.come_to_an_end();
@@ -40236,14 +40243,14 @@ bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
   return ok;
 }
 
-PlaceStreams* PlaceLink::find(std::uint32_t id) {
+RemoteStreams* AgentLink::find(std::uint32_t id) {
   if (const auto at = connections_.find(id); at != connections_.end()) return &at->second;
   const auto at = commands_.find(id);
   return at != commands_.end() && at->second ? &at->second->streams_ : nullptr;
 }
 
-void PlaceLink::read_input(PlaceStreams& streams) {
-  using Source = PlaceStreams::Source;
+void AgentLink::read_input(RemoteStreams& streams) {
+  using Source = RemoteStreams::Source;
   if (streams.source == Source::closing) {
     streams.source = Source::nothing;
     return send(FrameKind::signal, streams.id, "\x01"sv);  // SIGHUP
@@ -40265,7 +40272,7 @@ void PlaceLink::read_input(PlaceStreams& streams) {
 }
 
 // Under the mutex. What the pipe does not take at once goes into the queue.
-void PlaceLink::send(std::string_view bytes) {
+void AgentLink::send(std::string_view bytes) {
   if (lost() || !line_.input) return;
   const bool waits = !queue_.empty();
   queue_.bytes += bytes;
@@ -40274,13 +40281,13 @@ void PlaceLink::send(std::string_view bytes) {
   if (!queue_.empty()) wake();
 }
 
-void PlaceLink::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
+void AgentLink::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   std::string frame;
   put_frame(frame, kind, id, payload);
   send(frame);
 }
 
-void PlaceLink::flush() {
+void AgentLink::flush() {
   const ssize_t size = queue_.write_to(line_.input.get());
   if (size > 0) last_sent_ = Clock::now();
   if (size >= 0 || errno == EAGAIN || errno == EINTR) return;
@@ -40289,12 +40296,12 @@ void PlaceLink::flush() {
   line_.input.reset();
 }
 
-void PlaceLink::wake() {
+void AgentLink::wake() {
   if (wake_in_) (void)!::write(wake_in_.get(), "", 1);
 }
 
 // Ends the connection. Output that came before still goes to its readers.
-void PlaceLink::lose(const char* reason, Pieces values) {
+void AgentLink::lose(const char* reason, Pieces values) {
   if (lost()) return;
   if (!speaks()) said_.add(unmarked_);
   reason_ = concat(reason, values);
@@ -40310,12 +40317,12 @@ void PlaceLink::lose(const char* reason, Pieces values) {
 }
 
 // Asks for the reason, once, and ends all commands with it.
-void PlaceLink::settle(std::unique_lock<std::mutex>& lock) {
+void AgentLink::settle(std::unique_lock<std::mutex>& lock) {
   if (life_ == Life::lost && account_) {
     lock.unlock();
-    const std::string told = account_();
+    const std::string cause = account_();
     lock.lock();
-    if (!told.empty()) append_all(reason_, "; %", {told});
+    if (!cause.empty()) append_all(reason_, "; %", {cause});
   }
   settled_.cancel();
   connections_.clear();
@@ -40348,14 +40355,15 @@ constexpr NamedMember<SandboxOptions, std::vector<std::string>> sandbox_paths[] 
     {"readable", &SandboxOptions::readable},
     {"protected_paths", &SandboxOptions::protected_paths}};
 
-constexpr NamedMember<PlaceRequest, bool> start_flags[] = {{"script", &PlaceRequest::has_script},
-                                                           {"tells", &PlaceRequest::tells},
-                                                           {"merge", &PlaceRequest::merge_streams},
-                                                           {"input", &PlaceRequest::has_input},
-                                                           {"wait", &PlaceRequest::waited_for}};
+constexpr NamedMember<StartRequest, bool> start_flags[] = {
+    {"script", &StartRequest::has_script},
+    {"tells", &StartRequest::follows_session},
+    {"merge", &StartRequest::merge_streams},
+    {"input", &StartRequest::has_input},
+    {"wait", &StartRequest::waited_for}};
 
-constexpr NamedMember<PlaceRequest, std::vector<std::string>> start_texts[] = {
-    {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
+constexpr NamedMember<StartRequest, std::vector<std::string>> start_texts[] = {
+    {"argv", &StartRequest::argv}, {"set", &StartRequest::set}, {"unset", &StartRequest::unset}};
 
 // The numbers of an `end`: the bounds of each, and its value where it is missing.
 struct EndNumber {
@@ -40391,7 +40399,7 @@ CODEEXEC_INNER {
 
 Json new_hello(std::chrono::milliseconds keep_alive) {
   Json hello = Json::object();
-  set_member(hello, "protocol", place_protocol);
+  set_member(hello, "protocol", agent_protocol);
   set_member(hello, "version", CODEEXEC_VERSION_STRING);
   set_member(hello, "keep_alive", static_cast<long long>(keep_alive.count()));
   return hello;
@@ -40402,10 +40410,10 @@ std::optional<Json> answer_in(std::string_view printed) {
   const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
   if (end == std::string_view::npos) return {};
   std::optional<Json> answer;
-  PlaceFrames frames;
+  FrameReader frames;
   frames.add(printed.substr(end + 1), [&answer](const Frame& frame) {
-    if (auto told = Json::parse(frame.payload); told && frame.kind == FrameKind::hello)
-      answer = std::move(*told);
+    if (auto parsed = Json::parse(frame.payload); parsed && frame.kind == FrameKind::hello)
+      answer = std::move(*parsed);
     return !answer;
   });
   return answer;
@@ -40519,36 +40527,36 @@ SandboxReport sandbox_report_from(const Json& object) {
   return report;
 }
 
-std::string ground_of(std::string_view workspace, const std::vector<Root>& roots) {
-  std::string ground(workspace);
+std::string root_list_of(std::string_view workspace, const std::vector<Root>& roots) {
+  std::string list(workspace);
   for (const Root& root : roots) {
     const char permission = static_cast<char>('0' + static_cast<int>(root.permission));
-    append_all(ground, {"\0"sv, std::string_view(&permission, 1), root.path});
+    append_all(list, {"\0"sv, std::string_view(&permission, 1), root.path});
   }
-  return ground;
+  return list;
 }
 
-std::vector<Root> roots_in(std::string_view ground, std::string& workspace) {
+std::vector<Root> roots_in(std::string_view list, std::string& workspace) {
   std::vector<Root> roots;
-  workspace = take_part(ground, '\0');
-  while (!ground.empty()) {
-    const auto permission = static_cast<Permission>(std::min(ground[0] & 3, 2));
-    ground.remove_prefix(1);
-    roots.push_back({std::string(take_part(ground, '\0')), permission});
+  workspace = take_part(list, '\0');
+  while (!list.empty()) {
+    const auto permission = static_cast<Permission>(std::min(list[0] & 3, 2));
+    list.remove_prefix(1);
+    roots.push_back({std::string(take_part(list, '\0')), permission});
   }
   return roots;
 }
 
 }  // inner
 
-PlaceRequest PlaceRequest::question() {
-  PlaceRequest request;
+StartRequest StartRequest::question() {
+  StartRequest request;
   request.argv.push_back({});
   request.has_input = true;
   return request;
 }
 
-std::string PlaceRequest::text() const {
+std::string StartRequest::text() const {
   Json head = Json::object();
   for (const auto& flag : start_flags)
     if (this->*flag.member) set_member(head, flag.name, true);
@@ -40570,7 +40578,7 @@ std::string PlaceRequest::text() const {
   return text;
 }
 
-bool PlaceRequest::read(std::string_view text) {
+bool StartRequest::read(std::string_view text) {
   std::string head_text;
   if (!take_text(text, head_text)) return false;
   const auto head = Json::parse(head_text);
@@ -40634,8 +40642,8 @@ Json answers_to(const Json& nonces) {
 // agent/start.cpp ---------------------------------------------------------------------------------
 // The agent: it starts a command.
 
-bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
-  PlaceRequest request;
+bool CommandAgent::start(std::uint32_t id, std::string_view text) {
+  StartRequest request;
   if (id == 0 || (id & connection_bit) != 0 || find(id) || !request.read(text)) return false;
   ProcessOptions options;
   options.on_output = [this, id](Stream stream, std::string_view bytes) {
@@ -40681,8 +40689,8 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   return true;
 }
 
-Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
-                                   ProcessOptions& options) {
+Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, UniqueFd& passed,
+                                     ProcessOptions& options) {
   if (commands_.size() > most_commands)
     return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
   if (request.argv[0].empty() && !workspace_)
@@ -40736,8 +40744,8 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
     auto script = anonymous_file(request.script);
     if (!script) return script.failure();
     passed = std::move(*script);
-  } else if (request.tells) {
-    if (auto ok = make_session_pipe(command.told, passed); !ok) return ok;
+  } else if (request.follows_session) {
+    if (auto ok = make_session_pipe(command.session_pipe, passed); !ok) return ok;
   }
   options.pass_fd = passed.get();
   return {};
@@ -40745,7 +40753,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
 
 // A command in a sandbox has a network with a socket of its own. All in a container have one
 // network, so each gets a port there.
-Expected<void> PlaceAgent::give_proxy(Running& command, ProcessOptions& options) {
+Expected<void> CommandAgent::give_proxy(Running& command, ProcessOptions& options) {
   if (contained_) {
     unsigned port = 0;
     UniqueFd socket = listen_for_proxy(port);
@@ -40833,11 +40841,11 @@ inline std::string_view folder_of(std::string_view path) {
   return path.substr(0, path.size() - std::min(path.size(), base_name(path).size() + 1));
 }
 
-// The ground of a question: the workspace, and the options of its copy.
-Json copy_ground(std::string_view ground, const Json& options);
+// The subject of a question: the workspace, and the options of its copy.
+Json copy_subject(std::string_view root_list, const Json& options);
 
 // The program of the other side: it answers until the input ends.
-int serve_copy(const Json& ground, int in, int out);
+int serve_copy(const Json& subject, int in, int out);
 
 // The folder of a copy of the workspace of that path, which becomes its own: an empty one of that
 // path, where it can be had and the workspace itself is marked, so that it is not empty, or one in
@@ -41015,17 +41023,17 @@ class CopyMark {
 };
 
 // The copy of a workspace in the place that a link leads to. Safe from any thread, one at a time.
-class PlaceCopy {
+class WorkspaceCopy {
  public:
-  static Expected<std::shared_ptr<PlaceCopy>> open(std::shared_ptr<PlaceLink> link,
-                                                   const std::string& workspace,
-                                                   const PathRules& paths, const Json& options);
-  explicit PlaceCopy(std::shared_ptr<PlaceLink> link) : link_(std::move(link)) {}
+  static Expected<std::shared_ptr<WorkspaceCopy>> open(std::shared_ptr<AgentLink> link,
+                                                       const std::string& workspace,
+                                                       const PathRules& paths, const Json& options);
+  explicit WorkspaceCopy(std::shared_ptr<AgentLink> link) : link_(std::move(link)) {}
 
   const std::string& workspace() const { return there_; }
   // The other end has gone: the copy is not known any more.
   bool is_lost() const { return lost_.load(); }
-  const std::shared_ptr<PlaceLink>& link() const { return link_; }
+  const std::shared_ptr<AgentLink>& link() const { return link_; }
   // Before a command: sends the changes of this side.
   Expected<void> send(const std::optional<CancelToken>& cancel, std::vector<std::string>& notes);
   // After it: takes the changes of the other side. Returns a note, or nothing.
@@ -41033,16 +41041,16 @@ class PlaceCopy {
   // A path that begins with the workspace, as the other side has it.
   void translate(std::string& path) const;
   // The report of a session, with its folder as it is here.
-  std::string told_here(std::string text, const std::string& mark) const;
+  std::string with_local_folder(std::string text, const std::string& mark) const;
 
  private:
   std::string report(std::string_view where);
 
   mutable std::mutex mutex_ = {};
-  const std::shared_ptr<PlaceLink> link_;
+  const std::shared_ptr<AgentLink> link_;
   std::string here_ = {};
   std::string there_ = {};
-  std::unique_ptr<PlaceCommand> command_ = {};
+  std::unique_ptr<AgentCommand> command_ = {};
   std::unique_ptr<CopyWire> wire_ = {};
   std::unique_ptr<CopyTree> tree_ = {};
   std::string said_ = {};
@@ -41050,17 +41058,17 @@ class PlaceCopy {
 };
 
 // A command in a place with a copy. It ends when its changes have come here.
-class CopiedCommand final : public PlaceCommand {
+class CopiedCommand final : public AgentCommand {
  public:
-  CopiedCommand(PlaceRequest&& request, const std::shared_ptr<PlaceCopy>& copy)
-      : PlaceCommand(copy->link(), std::move(request)), copy_(copy) {}
-  bool ended() const override { return has_fetched_ && PlaceCommand::ended(); }
-  bool is_lost() const override { return !has_fetched_ && PlaceCommand::ended(); }
+  CopiedCommand(StartRequest&& request, const std::shared_ptr<WorkspaceCopy>& copy)
+      : AgentCommand(copy->link(), std::move(request)), copy_(copy) {}
+  bool ended() const override { return has_fetched_ && AgentCommand::ended(); }
+  bool is_lost() const override { return !has_fetched_ && AgentCommand::ended(); }
   std::shared_ptr<Process::State> recover(const ProcessResult* last) override;
   const std::string& note() const { return note_; }
 
  private:
-  const std::shared_ptr<PlaceCopy> copy_;
+  const std::shared_ptr<WorkspaceCopy> copy_;
   std::string note_ = {};
   bool has_fetched_ = false;
 };
@@ -41081,15 +41089,15 @@ Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minu
 
 CODEEXEC_INNER {
 
-Json copy_ground(std::string_view ground, const Json& options) {
+Json copy_subject(std::string_view root_list, const Json& options) {
   Json pair = Json::array();
-  pair.push_back(Json(take_part(ground, '\0')));
+  pair.push_back(Json(take_part(root_list, '\0')));
   pair.push_back(options);
   return pair;
 }
 
-int serve_copy(const Json& ground, int in, int out) {
-  const auto opened = CopyTree::of(ground[0].as_string(), PathRules(), ground[1]);
+int serve_copy(const Json& subject, int in, int out) {
+  const auto opened = CopyTree::of(subject[0].as_string(), PathRules(), subject[1]);
   if (!opened) return 1;
 #if defined(__linux__)
   ::prctl(PR_SET_DUMPABLE, 0);  // as the agent
@@ -41228,21 +41236,22 @@ CopyMark::~CopyMark() {
   if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 
-Expected<std::shared_ptr<PlaceCopy>> PlaceCopy::open(std::shared_ptr<PlaceLink> link,
-                                                     const std::string& workspace,
-                                                     const PathRules& paths, const Json& options) {
-  auto copy = new_shared<PlaceCopy>(std::move(link));
-  std::string_view ground = copy->link_->ground();
+Expected<std::shared_ptr<WorkspaceCopy>> WorkspaceCopy::open(std::shared_ptr<AgentLink> link,
+                                                             const std::string& workspace,
+                                                             const PathRules& paths,
+                                                             const Json& options) {
+  auto copy = new_shared<WorkspaceCopy>(std::move(link));
+  std::string_view root_list = copy->link_->root_list();
   copy->here_ = workspace;
-  copy->there_ = std::string(take_part(ground, '\0'));
+  copy->there_ = std::string(take_part(root_list, '\0'));
   if (!is_canonical_form(copy->there_))
-    return make_error(ErrorCode::io, "% has told a path that is none", {copy->link_->name()});
+    return make_error(ErrorCode::io, "% has reported a path that is none", {copy->link_->name()});
   auto tree = CopyTree::of(workspace, paths, options);
   if (!tree) return tree.failure();
   copy->tree_ = std::move(*tree);
-  PlaceRequest request = PlaceRequest::question();
+  StartRequest request = StartRequest::question();
   request.merge_streams = true;  // there is one reader
-  auto command = std::make_unique<PlaceCommand>(copy->link_, std::move(request));
+  auto command = std::make_unique<AgentCommand>(copy->link_, std::move(request));
   ProcessResult failure;
   if (!command->launch(false, {}, failure))
     return make_error(ErrorCode::io, "%", {failure.message});
@@ -41256,12 +41265,12 @@ Expected<std::shared_ptr<PlaceCopy>> PlaceCopy::open(std::shared_ptr<PlaceLink> 
   return copy;
 }
 
-std::string PlaceCopy::report(std::string_view where) {
+std::string WorkspaceCopy::report(std::string_view where) {
   return tree_->report.text(concat("workspace %%", {where, link_->name()}), said_);
 }
 
-Expected<void> PlaceCopy::send(const std::optional<CancelToken>& cancel,
-                               std::vector<std::string>& notes) {
+Expected<void> WorkspaceCopy::send(const std::optional<CancelToken>& cancel,
+                                   std::vector<std::string>& notes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   tree_->cancel = &cancel;
   const auto lost = [this] {
@@ -41283,7 +41292,7 @@ Expected<void> PlaceCopy::send(const std::optional<CancelToken>& cancel,
   return {};
 }
 
-std::string PlaceCopy::fetch() {
+std::string WorkspaceCopy::fetch() {
   const std::lock_guard<std::mutex> lock(mutex_);
   const bool ok = !lost_ && wire_->put({&copy_sends, 1}) && wire_->flush() && tree_->take(*wire_);
   if (ok && tree_->report.problem.empty()) return report("from ");
@@ -41292,12 +41301,12 @@ std::string PlaceCopy::fetch() {
                 {link_->name(), ok ? tree_->report.problem : "the copy there was lost"});
 }
 
-void PlaceCopy::translate(std::string& path) const {
+void WorkspaceCopy::translate(std::string& path) const {
   if (codeexec::is_within(path, here_)) path.replace(0, here_.size(), there_);
 }
 
 // The folder is in the line behind the mark.
-std::string PlaceCopy::told_here(std::string text, const std::string& mark) const {
+std::string WorkspaceCopy::with_local_folder(std::string text, const std::string& mark) const {
   const std::string begin = concat("%\n%", {mark, there_});
   const std::size_t at = text.find(begin);
   if (at == std::string::npos || at + begin.size() == text.size()) return text;
@@ -41313,7 +41322,7 @@ namespace {
 // commands must not wait for a disk or a connection.
 class CopyFetch final : public RemoteCommand {
  public:
-  explicit CopyFetch(std::shared_ptr<PlaceCopy> copy) : copy_(std::move(copy)) {}
+  explicit CopyFetch(std::shared_ptr<WorkspaceCopy> copy) : copy_(std::move(copy)) {}
   CopyFetch(const CopyFetch&) = delete;
   CopyFetch& operator=(const CopyFetch&) = delete;
   ~CopyFetch() override { join(); }
@@ -41351,7 +41360,7 @@ class CopyFetch final : public RemoteCommand {
     if (std::exchange(has_thread_, false)) ::pthread_join(thread_, nullptr);
   }
 
-  const std::shared_ptr<PlaceCopy> copy_;
+  const std::shared_ptr<WorkspaceCopy> copy_;
   std::string note_ = {};
   UniqueFd reader_ = UniqueFd();
   UniqueFd writer_ = UniqueFd();
@@ -42208,12 +42217,13 @@ bool CopyTree::take_refusals(CopyWire& wire) {
 CODEEXEC_INNER {
 
 // The script for a shell that becomes the agent. If the file is not there, the script writes
-// bring_mark and reads the file from the same pipe.
+// upload_mark and reads the file from the same pipe.
 std::string bring_text(std::string_view file);
 
-// Reads a FileMessage from one descriptor, and writes the answer to the other. The ground is a text
-// in JSON. Returns 0, or 1. See AgentWorkspace::question().
-int answer_question(std::string_view ground, int in, int out);
+// Reads a FileMessage from `in`, and writes the answer to `out`. `subject` is JSON: a root list as a
+// text, or for a copy what copy_subject() has made. Returns 0, or 1 for what cannot be read or
+// written. See AgentWorkspace::question().
+int answer_question(std::string_view subject, int in, int out);
 
 }  // inner
 
@@ -42347,23 +42357,23 @@ const char* name(PlaceWorkspace workspace) noexcept {
   return name_in("shared\0remote\0copy\0", static_cast<int>(workspace));
 }
 
-struct PlaceExecutor::Place final : FilesElsewhere {
-  PlaceLink::Wanted wanted = {};
-  PlaceSettings settings;
+struct PlaceExecutor::Target final : FilesElsewhere {
+  AgentLink::Wanted wanted = {};
+  CommandSettings settings;
   const PlaceWorkspace mode;
   const Network network;  // as asked for; what there is stands in the facts
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceEngine> engine = {};
-  std::shared_ptr<PlaceLink> link = {};         // goes before the place does
-  std::shared_ptr<PlaceCopy> copy = {};         // of that link
+  std::shared_ptr<AgentLink> link = {};         // goes before the place does
+  std::shared_ptr<WorkspaceCopy> copy = {};     // of that link
   std::string name = {};                        // while it is not known what the engine calls it
   std::shared_ptr<CommandNetwork> served = {};  // with Network::allow
   std::vector<std::string> notes = {};          // for the next result
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
-  Place(PlaceSettings given, const PlaceOptions& options)
+  Target(CommandSettings given, const PlaceOptions& options)
       : settings(std::move(given)),
         mode(options.workspace_mode),
         network(options.sandbox.network) {}
@@ -42379,15 +42389,15 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   Expected<void> give(const PlaceOptions& options, const std::string& local,
                       const PathRules& paths);
   // The copy of the workspace at the other end.
-  Expected<std::shared_ptr<PlaceCopy>> copy_to(const std::shared_ptr<PlaceLink>& reached,
-                                               const PlaceExecutor& executor);
+  Expected<std::shared_ptr<WorkspaceCopy>> copy_to(const std::shared_ptr<AgentLink>& reached,
+                                                   const PlaceExecutor& executor);
   // The command, which ends when its changes are here.
-  static std::shared_ptr<PlaceCommand> carry(std::shared_ptr<PlaceCopy> copied,
-                                             PlaceRequest&& request, Admission& admission);
+  static std::shared_ptr<AgentCommand> carry(std::shared_ptr<WorkspaceCopy> copied,
+                                             StartRequest&& request, Admission& admission);
 
   // The connection, or a new one if it was lost. A caller that has waited while another one failed
   // gets the same error, and does not try again.
-  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel) {
+  Expected<std::shared_ptr<AgentLink>> connect(const std::optional<CancelToken>& cancel) {
     const std::uint64_t known = failures.load();
     const std::lock_guard<std::mutex> lock(mutex);
     const bool copy_is_lost = copy && copy->is_lost();
@@ -42421,7 +42431,7 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   }
 
  private:
-  Expected<std::shared_ptr<PlaceLink>> open(const std::optional<CancelToken>& cancel) {
+  Expected<std::shared_ptr<AgentLink>> open(const std::optional<CancelToken>& cancel) {
     if (engine) {
       auto way = engine->reach(cancel);
       if (!way) return way.failure();
@@ -42431,20 +42441,20 @@ struct PlaceExecutor::Place final : FilesElsewhere {
       wanted.account = std::move(way->account);
     }
     wanted.transport.environment = own_variables();
-    if (mode != PlaceWorkspace::copy) return PlaceLink::open(wanted, cancel);
-    std::string_view ground = wanted.hello["ground"sv].as_string();
-    const CopyMark mark(std::string(take_part(ground, '\0')));
+    if (mode != PlaceWorkspace::copy) return AgentLink::open(wanted, cancel);
+    std::string_view root_list = wanted.hello["ground"sv].as_string();
+    const CopyMark mark(std::string(take_part(root_list, '\0')));
     set_member(wanted.hello, "marked", mark.is_made());
-    return PlaceLink::open(wanted, cancel);
+    return AgentLink::open(wanted, cancel);
   }
 };
 
 PlaceEngine::~PlaceEngine() = default;
 
 // The answer comes from a place that may be hostile.
-Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
-  constexpr std::size_t most_told = std::size_t{16} << 20;  // but for the bytes of a file
-  const std::size_t most = most_told + static_cast<std::size_t>(message.numbers[4]);
+Expected<void> PlaceExecutor::Target::ask(FileMessage& message) const {
+  constexpr std::size_t most_text = std::size_t{16} << 20;  // but for the bytes of a file
+  const std::size_t most = most_text + static_cast<std::size_t>(message.numbers[4]);
   ProcessOptions process;
   process.input = message.text();
   process.timeout = std::chrono::minutes(10);
@@ -42454,23 +42464,23 @@ Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
   process.on_output = [&](Stream stream, std::string_view bytes) {
     if (stream == Stream::out && said.size() < most) said += bytes;
   };
-  auto reached = const_cast<Place*>(this)->connect({});
+  auto reached = const_cast<Target*>(this)->connect({});
   if (!reached) return reached.failure();
-  auto question = new_shared<PlaceCommand>(std::move(*reached), PlaceRequest::question());
-  const ProcessResult told = new_run(std::move(process), std::move(question))->run();
-  if (!told.succeeded() || !message.take(said))
+  auto question = new_shared<AgentCommand>(std::move(*reached), StartRequest::question());
+  const ProcessResult ended = new_run(std::move(process), std::move(question))->run();
+  if (!ended.succeeded() || !message.take(said))
     return make_error(ErrorCode::io, "% has not answered about its files: %",
-                      {wanted.name, told.message});
+                      {wanted.name, ended.message});
   if (message.numbers[0] != 0) return message.error();
   if (is_canonical_form(message.path)) return {};
   return misled();
 }
 
-SharedError PlaceExecutor::Place::misled() const {
-  return make_error(ErrorCode::io, "% has told a path that is none", {wanted.name});
+SharedError PlaceExecutor::Target::misled() const {
+  return make_error(ErrorCode::io, "% has reported a path that is none", {wanted.name});
 }
 
-void PlaceExecutor::Place::want(const PlaceOptions& options) {
+void PlaceExecutor::Target::want(const PlaceOptions& options) {
   wanted.name = options.name;
   if (options.name.empty())
     for (const std::string& word : options.transport)
@@ -42494,11 +42504,11 @@ void PlaceExecutor::Place::want(const PlaceOptions& options) {
   described = facts_of_shell(options.shell, options.environment);
 }
 
-Expected<void> PlaceExecutor::Place::give(const PlaceOptions& options, const std::string& local,
-                                          const PathRules& paths) {
+Expected<void> PlaceExecutor::Target::give(const PlaceOptions& options, const std::string& local,
+                                           const PathRules& paths) {
   if (!is_utf8(local))
     return make_error(ErrorCode::invalid_argument, "workspace: % is not UTF-8", {in_quotes(local)});
-  set_member(wanted.hello, "ground", ground_of(local, paths.roots()));
+  set_member(wanted.hello, "ground", root_list_of(local, paths.roots()));
   if (mode == PlaceWorkspace::shared) {
     wanted.workspace = local;
     return {};
@@ -42507,20 +42517,20 @@ Expected<void> PlaceExecutor::Place::give(const PlaceOptions& options, const std
   return check_copy(options, local, paths);
 }
 
-Expected<void> PlaceExecutor::Place::find(const PlaceOptions& options) {
+Expected<void> PlaceExecutor::Target::find(const PlaceOptions& options) {
   set_member(wanted.hello, "remote", true);
   if (options.environment.command_prefix.empty()) {
     set_member(wanted.hello, "venv", options.environment.venv_path);
     set_member(wanted.hello, "auto_venv", options.environment.auto_venv);
   }
   set_member(wanted.hello, "ground",
-             ground_of(options.workspace.empty() ? "." : options.workspace, options.roots));
+             root_list_of(options.workspace.empty() ? "." : options.workspace, options.roots));
   const auto reached = connect({});
   if (!reached) return reached.failure();
-  const PlaceLink& found = **reached;
-  set_member(wanted.hello, "ground", found.ground());
+  const AgentLink& found = **reached;
+  set_member(wanted.hello, "ground", found.root_list());
   set_member(wanted.hello, "found", true);
-  roots = roots_in(found.ground(), workspace);
+  roots = roots_in(found.root_list(), workspace);
   if (!is_canonical_form(workspace) || roots.empty() != options.roots.empty()) return misled();
   const bool confined = is_one_of("filesystem"sv, found.facts().sandbox.enforced);
   for (const Root& root : roots) {
@@ -42538,19 +42548,19 @@ Expected<void> PlaceExecutor::Place::find(const PlaceOptions& options) {
   return {};
 }
 
-Expected<std::shared_ptr<PlaceCopy>> PlaceExecutor::Place::copy_to(
-    const std::shared_ptr<PlaceLink>& reached, const PlaceExecutor& executor) {
+Expected<std::shared_ptr<WorkspaceCopy>> PlaceExecutor::Target::copy_to(
+    const std::shared_ptr<AgentLink>& reached, const PlaceExecutor& executor) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (copy && copy->link() == reached) return copy;
   auto made =
-      PlaceCopy::open(reached, executor.workspace(), executor.paths(), wanted.hello["copy"sv]);
+      WorkspaceCopy::open(reached, executor.workspace(), executor.paths(), wanted.hello["copy"sv]);
   if (made && link == reached) copy = *made;
   return made;
 }
 
-std::shared_ptr<PlaceCommand> PlaceExecutor::Place::carry(std::shared_ptr<PlaceCopy> copied,
-                                                          PlaceRequest&& request,
-                                                          Admission& admission) {
+std::shared_ptr<AgentCommand> PlaceExecutor::Target::carry(std::shared_ptr<WorkspaceCopy> copied,
+                                                           StartRequest&& request,
+                                                           Admission& admission) {
   copied->translate(request.work_dir);
   copied->translate(request.venv);
   for (std::string& variable : request.set) {
@@ -42562,7 +42572,7 @@ std::shared_ptr<PlaceCommand> PlaceExecutor::Place::carry(std::shared_ptr<PlaceC
   const auto remote = new_shared<CopiedCommand>(std::move(request), copied);
   admission.ending.late_note = [remote] { return remote->note(); };
   admission.ending.session_text = [remote, copied, mark = admission.ending.mark] {
-    return copied->told_here(remote->told(), mark);
+    return copied->with_local_folder(remote->session_data(), mark);
   };
   return remote;
 }
@@ -42597,21 +42607,21 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options,
   auto environment = Environment::create(variables);
   if (!environment) return environment.failure();
   PlaceExecutor executor;
-  executor.place_ = new_shared<Place>(
-      PlaceSettings(std::move(*environment), options.shell, variables.set), options);
-  Place& place = *executor.place_;
+  executor.target_ = new_shared<Target>(
+      CommandSettings(std::move(*environment), options.shell, variables.set), options);
+  Target& target = *executor.target_;
   auto server = make_network(options, wings, options.sandbox.network);
   if (!server) return server.failure();
-  place.served = std::move(*server);
-  place.want(options);
+  target.served = std::move(*server);
+  target.want(options);
   if (remote)
-    if (auto ok = place.find(options); !ok) return ok.failure();
-  if (auto ok = executor.set_up(options, wings, place.settings.environment.secrets(),
-                                remote ? &place : nullptr);
+    if (auto ok = target.find(options); !ok) return ok.failure();
+  if (auto ok = executor.set_up(options, wings, target.settings.environment.secrets(),
+                                remote ? &target : nullptr);
       !ok)
     return ok.failure();
   if (!remote)
-    if (auto ok = place.give(options, executor.workspace(), executor.paths()); !ok)
+    if (auto ok = target.give(options, executor.workspace(), executor.paths()); !ok)
       return ok.failure();
   if (!options.engine)
     if (auto ok = executor.reach(); !ok) return ok.failure();
@@ -42619,17 +42629,17 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options,
 }
 
 Expected<void> PlaceExecutor::reach(const std::optional<CancelToken>& cancel) const {
-  const auto link = place_->connect(cancel);
+  const auto link = target_->connect(cancel);
   if (!link) return link.failure();
   return {};
 }
 
 PlaceFacts PlaceExecutor::facts() const {
-  const std::lock_guard<std::mutex> lock(place_->mutex);
-  PlaceFacts facts = place_->link ? place_->link->facts() : PlaceFacts();
-  facts.workspace = place_->workspace;
-  if (place_->copy && place_->copy->workspace() != workspace())
-    facts.workspace = place_->copy->workspace();
+  const std::lock_guard<std::mutex> lock(target_->mutex);
+  PlaceFacts facts = target_->link ? target_->link->facts() : PlaceFacts();
+  facts.workspace = target_->workspace;
+  if (target_->copy && target_->copy->workspace() != workspace())
+    facts.workspace = target_->copy->workspace();
   return facts;
 }
 
@@ -42638,11 +42648,11 @@ std::string PlaceExecutor::describe_place() const {
   std::string machine;
   if (!there.host.empty())
     machine = concat(", % (%)", {printable(there.host), printable(there.machine)});
-  const auto served = there.sandbox.network == Network::allow ? place_->served : nullptr;
-  const bool copied = place_->mode == PlaceWorkspace::copy;
+  const auto served = there.sandbox.network == Network::allow ? target_->served : nullptr;
+  const bool copied = target_->mode == PlaceWorkspace::copy;
   const bool is_other = !there.workspace.empty();
   return to_utf8(concat("% Commands run on another machine%%%%",
-                        {place_->described, machine,
+                        {target_->described, machine,
                          copied     ? ", which has a copy of the workspace under "
                          : is_other ? ". The workspace is only there, for the file tools, too."
                                     : ", which has the workspace under the same path.",
@@ -42654,45 +42664,45 @@ std::string PlaceExecutor::describe_place() const {
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
-  const auto environment = place_->settings.environment.resolve(work_dir, command.environment);
+  const auto environment = target_->settings.environment.resolve(work_dir, command.environment);
   const char* const home = environment ? value_of(environment->variables, "HOME"sv) : nullptr;
   return home ? home : facts().home;
 }
 
 Expected<void> PlaceExecutor::place(const Command& command, Admission& admission) const {
-  PlaceRequest request;
-  auto ok = PlaceCommand::request_for(command, admission, place_->settings, request);
+  StartRequest request;
+  auto ok = AgentCommand::request_for(command, admission, target_->settings, request);
   if (!ok || !admission.admitted()) return ok;
   const auto fail = [&admission](const Error& error, const char* step) {
     admission.fail(error, step);
     return Expected<void>();
   };
-  std::shared_ptr<PlaceCommand> remote;
+  std::shared_ptr<AgentCommand> remote;
   for (bool again = false;; again = true) {
-    auto link = place_->connect(command.cancel);
-    admission.result.place = link ? (*link)->name() : place_->name;
+    auto link = target_->connect(command.cancel);
+    admission.result.place = link ? (*link)->name() : target_->name;
     if (!link) return fail(link.error(), "place");
-    if (place_->mode != PlaceWorkspace::copy) {
-      remote = new_shared<PlaceCommand>(std::move(*link), std::move(request));
+    if (target_->mode != PlaceWorkspace::copy) {
+      remote = new_shared<AgentCommand>(std::move(*link), std::move(request));
       break;
     }
-    auto copy = place_->copy_to(*link, *this);
+    auto copy = target_->copy_to(*link, *this);
     if (!copy) return fail(copy.error(), "workspace");
     const auto sent = (*copy)->send(command.cancel, admission.result.notes);
     if (sent) {
-      remote = Place::carry(std::move(*copy), std::move(request), admission);
+      remote = Target::carry(std::move(*copy), std::move(request), admission);
       break;
     }
     if (again || !(*copy)->is_lost()) return fail(sent.error(), "workspace");
   }
-  add_note(admission.result.notes, "%", {note_of_gaps(facts().sandbox, place_->network)});
-  for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
+  add_note(admission.result.notes, "%", {note_of_gaps(facts().sandbox, target_->network)});
+  for (std::string& note : target_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)
-    admission.ending.session_text = [remote] { return remote->told(); };
-  remote->connect = connect_by(place_->served, admission);
+    admission.ending.session_text = [remote] { return remote->session_data(); };
+  remote->connect = connect_by(target_->served, admission);
   admission.remote = std::move(remote);
-  admission.process.secrets = place_->settings.environment.secrets();
-  admission.home = place_;
+  admission.process.secrets = target_->settings.environment.secrets();
+  admission.home = target_;
   return {};
 }
 
@@ -42728,8 +42738,8 @@ struct PlacePool::State {
     Clock::time_point since = {};
   };
 
-  State(Source from, std::size_t wanted, Function<void(const Error&)> told)
-      : source(std::move(from)), size(wanted), on_failure(std::move(told)) {}
+  State(Source from, std::size_t wanted, Function<void(const Error&)> report)
+      : source(std::move(from)), size(wanted), on_failure(std::move(report)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State();
@@ -42759,7 +42769,7 @@ struct PlacePool::State {
 
  private:
   static Spare take_first(std::vector<Spare>& list);
-  void tell_change();
+  void signal_change();
   void fail(std::unique_lock<std::mutex>& lock, const Error& why);
   void remove_one(std::unique_lock<std::mutex>& lock);
   void make_one(std::unique_lock<std::mutex>& lock);
@@ -42778,7 +42788,7 @@ PlacePool::State::~State() {
   closing.cancel();
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    tell_change();
+    signal_change();
   }
   for (std::size_t i = 0; i < thread_count; ++i) ::pthread_join(threads[i], nullptr);
 }
@@ -42788,7 +42798,7 @@ void* PlacePool::State::thread_main(void* self) {
   return nullptr;
 }
 
-void PlacePool::State::tell_change() { std::exchange(changed, CancelToken()).cancel(); }
+void PlacePool::State::signal_change() { std::exchange(changed, CancelToken()).cancel(); }
 
 void PlacePool::State::work() {
   std::unique_lock<std::mutex> lock(mutex);
@@ -42818,12 +42828,12 @@ void PlacePool::State::work() {
 
 // The executors that wait get the error, or on_failure if none waits.
 void PlacePool::State::fail(std::unique_lock<std::mutex>& lock, const Error& why) {
-  const bool is_told = stopped || waiting > 0 || closing.cancelled();
+  const bool is_reported = stopped || waiting > 0 || closing.cancelled();
   stopped = true;
   failure = why;
   ++failures;
-  tell_change();
-  if (is_told || !on_failure) return;
+  signal_change();
+  if (is_reported || !on_failure) return;
   lock.unlock();
   on_failure(why);
   lock.lock();
@@ -42851,7 +42861,7 @@ void PlacePool::State::make_one(std::unique_lock<std::mutex>& lock) {
     spare.ended = way->ended;
     spare.since = Clock::now();
     ready.push_back(std::move(spare));
-    tell_change();
+    signal_change();
     return;
   }
   if (spare.engine) unready.push_back(std::move(spare));
@@ -42879,11 +42889,11 @@ Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
   const std::uint64_t known = failures;
   ++waiting;
   if (making == 0) stopped = false;
-  tell_change();
+  signal_change();
   Expected<std::shared_ptr<PlaceEngine>> taken = cancelled_before_start();
   for (bool waits = true; waits && ready.empty() && (making != 0 || failures == known);) {
     // All places that were being made have gone to others: make one more.
-    if (making == 0 && std::exchange(stopped, false)) tell_change();
+    if (making == 0 && std::exchange(stopped, false)) signal_change();
     const CancelToken change = changed;
     lock.unlock();
     waits = wait_for_event(change, cancel, Clock::time_point::max());
@@ -42894,7 +42904,7 @@ Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
   else if (making == 0 && failures != known)
     taken = failure;
   --waiting;
-  tell_change();
+  signal_change();
   return taken;
 }
 
@@ -42952,7 +42962,7 @@ std::size_t PlacePool::ready() const {
 
 namespace {
 
-// The ground that the agent's program is asked about: see answer_question().
+// The subject that the agent's program is asked about: see answer_question().
 constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
 // The folder of the shell that has brought the agent, which begins there.
 constexpr const char* start_variable = "CODEEXEC_PLACE_START";
@@ -42964,9 +42974,9 @@ void look_at_home(std::string& path) {
 }
 
 // Makes its paths canonical as they are on this host.
-Expected<void> find_ground(std::string& ground) {
+Expected<void> find_roots(std::string& root_list) {
   std::string workspace;
-  std::vector<Root> roots = roots_in(ground, workspace);
+  std::vector<Root> roots = roots_in(root_list, workspace);
   look_at_home(workspace);
   for (Root& root : roots) look_at_home(root.path);
   const auto rules = PathRules::create(roots);
@@ -42974,7 +42984,7 @@ Expected<void> find_ground(std::string& ground) {
   std::string path;
   const auto found = PathRules().open_work_dir(workspace, {}, &path);
   if (!found) return with_prefix("workspace: ", {}, found.error());
-  ground = ground_of(path, rules->roots());
+  root_list = root_list_of(path, rules->roots());
   return {};
 }
 
@@ -42982,8 +42992,8 @@ Expected<void> find_ground(std::string& ground) {
 
 CODEEXEC_INNER {
 
-int answer_question(std::string_view ground, int in, int out) {
-  const auto known = Json::parse(ground);
+int answer_question(std::string_view subject, int in, int out) {
+  const auto known = Json::parse(subject);
   if (known && known->is_array()) return serve_copy(*known, in, out);
   std::string text;
   char piece[16384];
@@ -43005,29 +43015,29 @@ namespace {
 
 class ServedWorkspace final : public AgentWorkspace {
  public:
-  Expected<void> settle(const Json& hello, std::string& ground,
+  Expected<void> settle(const Json& hello, std::string& root_list,
                         EnvironmentOptions& variables) override;
   std::string question() const override { return concat("%=%", {question_variable, subject_}); }
 
  private:
-  Expected<void> make_copy(bool is_marked, std::string& ground);
+  Expected<void> make_copy(bool is_marked, std::string& root_list);
 
-  std::string subject_ = {};                        // of questions: a ground, as JSON
+  std::string subject_ = {};  // of questions: a list of roots or a copy, as JSON
   std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
 };
 
-Expected<void> ServedWorkspace::settle(const Json& hello, std::string& ground,
+Expected<void> ServedWorkspace::settle(const Json& hello, std::string& root_list,
                                        EnvironmentOptions& variables) {
   const bool is_remote = hello["remote"sv].as_bool();
   if (is_remote && !hello["found"sv].as_bool())
-    if (auto ok = find_ground(ground); !ok) return ok;
+    if (auto ok = find_roots(root_list); !ok) return ok;
   if (const Json* const copy = hello.find("copy"sv)) {
-    if (auto ok = make_copy(hello["marked"sv].as_bool(), ground); !ok) return ok;
-    subject_ = copy_ground(ground, *copy).dump();
+    if (auto ok = make_copy(hello["marked"sv].as_bool(), root_list); !ok) return ok;
+    subject_ = copy_subject(root_list, *copy).dump();
   } else {
-    subject_ = Json(ground).dump();
+    subject_ = Json(root_list).dump();
   }
-  if (is_remote) roots_in(ground, variables.workspace);
+  if (is_remote) roots_in(root_list, variables.workspace);
   variables.auto_venv = hello["auto_venv"sv].as_bool();
   variables.venv_path = hello["venv"sv].as_string();
   look_at_home(variables.venv_path);
@@ -43035,9 +43045,9 @@ Expected<void> ServedWorkspace::settle(const Json& hello, std::string& ground,
 }
 
 // The workspace becomes a folder of this side, and so do the roots in it or around it.
-Expected<void> ServedWorkspace::make_copy(bool is_marked, std::string& ground) {
+Expected<void> ServedWorkspace::make_copy(bool is_marked, std::string& root_list) {
   std::string workspace;
-  std::vector<Root> roots = roots_in(ground, workspace);
+  std::vector<Root> roots = roots_in(root_list, workspace);
   const std::string there = workspace;
   auto folder = folder_for_copy(workspace, is_marked);
   if (!folder) return folder.failure();
@@ -43045,7 +43055,7 @@ Expected<void> ServedWorkspace::make_copy(bool is_marked, std::string& ground) {
   for (Root& root : roots)
     root.path = codeexec::is_within(root.path, there) ? workspace + root.path.substr(there.size())
                                                       : workspace;
-  ground = ground_of(workspace, roots);
+  root_list = root_list_of(workspace, roots);
   return {};
 }
 
@@ -43059,7 +43069,7 @@ int place_main(int in, int out) {
   if (const char* const subject = std::getenv(question_variable))
     return answer_question(subject, in, out);
   ServedWorkspace workspace;
-  return PlaceAgent(in, out, &workspace).run();
+  return CommandAgent(in, out, &workspace).run();
 }
 
 // cluster/cluster_internal.hpp --------------------------------------------------------------------
@@ -43293,12 +43303,12 @@ Expected<PodState> KubernetesPods::wait_for(const char* kind, std::string& name,
   if (state && *state == pod_ready && kind == claim_kind) {
     // A sandbox of a pool says which pod it has.
     name = watch.seen["status"sv]["sandbox"sv]["name"sv].as_string();
-    const ProcessResult told =
+    const ProcessResult shown =
         call_cluster(kubectl_, {"get", "sandboxes.agents.x-k8s.io", name, "-o",
                                 "jsonpath={.metadata.annotations.agents\\.x-k8s\\.io/pod-name}"});
-    if (!told.succeeded())
-      return make_error(ErrorCode::io, "%", {kubectl_trouble(complaint_of(told))});
-    if (!told.out.empty()) name = told.out;
+    if (!shown.succeeded())
+      return make_error(ErrorCode::io, "%", {kubectl_trouble(complaint_of(shown))});
+    if (!shown.out.empty()) name = shown.out;
     return wait_for("pod", name, cancel, deadline, why);
   }
   return state;
@@ -43457,7 +43467,7 @@ std::string kubernetes_rights(const KubernetesOptions& options) {
   const ProcessResult version = call_cluster(kubectl, {"version", "-o", "json"});
   if (!version.succeeded())
     return concat("FAIL kubectl: %\n", {kubectl_trouble(complaint_of(version))});
-  std::string told = "ok   kubectl\n";
+  std::string report = "ok   kubectl\n";
   std::string role =
       "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
   std::string_view rules = options.warm_pool.empty() ? rules_of_pods : rules_of_claims;
@@ -43474,13 +43484,13 @@ std::string kubernetes_rights(const KubernetesOptions& options) {
       const std::string_view kind = take_part(of, '/');
       const ProcessResult may =
           call_cluster(kubectl, {"auth", "can-i", verb, kind, concat("--subresource=%", {of})});
-      append_all(told, "%% %\n", {may.succeeded() ? "ok   " : "FAIL ", verb, what});
+      append_all(report, "%% %\n", {may.succeeded() ? "ok   " : "FAIL ", verb, what});
       append_all(list, {list.empty() ? "" : ", ", verb});
     }
     append_all(role, "- {apiGroups: [\"%\"], resources: [%], verbs: [%]}\n",
                {group, resource, list});
   }
-  return told + role;
+  return report + role;
 }
 
 // cluster/pod_object.cpp --------------------------------------------------------------------------
@@ -43709,7 +43719,7 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
       std::string_view lines = held;
       for (std::size_t end = 0; !done && (end = lines.find('\n')) != std::string_view::npos;) {
         const std::string before = why;
-        if (const auto told = Json::parse(lines.substr(0, end))) state = look_at(*told);
+        if (const auto parsed = Json::parse(lines.substr(0, end))) state = look_at(*parsed);
         done = (state & until) != 0;
         if (!done && on_progress && !why.empty() && why != before)
           on_progress(concat("Kubernetes: %: %", {name, why}));
@@ -43740,13 +43750,13 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
 }
 
 std::string last_warning(const std::vector<std::string>& kubectl, const std::string& name) {
-  const ProcessResult told =
+  const ProcessResult listed =
       call_cluster(kubectl, {"get", "events", "--sort-by=.lastTimestamp", "--field-selector",
                              concat("type=Warning,involvedObject.name=%", {name}), "-o",
                              "jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}"});
-  std::string_view lines = without_line_ends(told.out);
+  std::string_view lines = without_line_ends(listed.out);
   lines.remove_prefix(std::min(lines.rfind('\n') + 1, lines.size()));
-  return told.succeeded() ? printable(utf8_prefix(lines, 500)) : std::string();
+  return listed.succeeded() ? printable(utf8_prefix(lines, 500)) : std::string();
 }
 
 }  // inner
@@ -43852,8 +43862,8 @@ SharedError SlurmJobs::refusal() const {
 // A controller that does not answer says nothing of the job.
 Expected<PlaceEngine::Way> SlurmJobs::current() {
   if (job_.empty() || holder_->done()) return PlaceEngine::current();
-  const ProcessResult told = call_cluster({}, {"squeue", "-h", "-j", job_, "-o", "%t"});
-  if (told.succeeded() && told.out != "R\n") return PlaceEngine::current();
+  const ProcessResult queued = call_cluster({}, {"squeue", "-h", "-j", job_, "-o", "%t"});
+  if (queued.succeeded() && queued.out != "R\n") return PlaceEngine::current();
   return way();
 }
 
@@ -45443,9 +45453,9 @@ Expected<void> complete_options(ContainerOptions& options);
 // Two agents of the room `place` work in a container:
 //
 //   this program                          the container
-//   lifeline ---- run -i ---- stdin ----> first process: an agent of root's. It prepares the
+//   keep_alive ---- run -i ---- stdin ----> first process: an agent of root's. It prepares the
 //                                         container, then reads its input until that ends.
-//   PlaceLink --- exec -i --- stdin ----> second agent: runs as the commands' user. It starts all
+//   AgentLink --- exec -i --- stdin ----> second agent: runs as the commands' user. It starts all
 //                                         commands, and kills them when its input ends.
 //
 // When this program dies, both inputs end. The commands are killed, the first process returns, and
@@ -45622,7 +45632,7 @@ class Container : public ContainerPlan {
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
   void discard(bool at_once);
-  void tell(std::string_view event);
+  void report(std::string_view event);
   Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
                             const std::optional<CancelToken>& cancel = {}) const {
     return ask_engine(options.engine, words, options.engine.call_timeout,
@@ -45636,7 +45646,7 @@ class Container : public ContainerPlan {
   bool in_use = false;   // this object has made or found it before
   bool busy = false;     // a thread has the turn
   CancelToken turn_ended = {};
-  std::optional<Process> lifeline = {};        // of one that is not persistent
+  std::optional<Process> keep_alive = {};      // of one that is not persistent
   std::optional<std::string> started_at = {};  // of the container; nothing: not asked yet
   // Between the two steps of a removal: the engine's call, and the error that stands so far.
   std::optional<Process> removal = {};
@@ -45651,20 +45661,20 @@ class Container : public ContainerPlan {
 //                          | no, or gone
 //                          +-> ended: "its container was stopped"
 
-class ContainerExecutor::Exec final : public PlaceCommand {
+class ContainerExecutor::Exec final : public AgentCommand {
  public:
-  Exec(std::shared_ptr<PlaceLink> link, PlaceRequest&& request,
+  Exec(std::shared_ptr<AgentLink> link, StartRequest&& request,
        std::shared_ptr<Container> container, std::string incarnation)
-      : PlaceCommand(std::move(link), std::move(request)),
+      : AgentCommand(std::move(link), std::move(request)),
         container_(std::move(container)),
         incarnation_(std::move(incarnation)) {}
   bool launch(bool, const std::optional<CancelToken>& cancel, ProcessResult& failure) override {
-    return PlaceCommand::launch(true, cancel, failure);
+    return AgentCommand::launch(true, cancel, failure);
   }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
   // When its agent is lost, it has ended once none of its processes can be left.
-  bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
-  bool is_lost() const override { return PlaceCommand::ended() && !measured_ && was_lost(); }
+  bool ended() const override { return AgentCommand::ended() && (measured_ || !was_lost()); }
+  bool is_lost() const override { return AgentCommand::ended() && !measured_ && was_lost(); }
   std::shared_ptr<Process::State> recover(const ProcessResult* last) override;
   void finish(ProcessResult& result) override;
 
@@ -45679,24 +45689,24 @@ class ContainerExecutor::Exec final : public PlaceCommand {
   std::string message_ = {};
 };
 
-struct ContainerExecutor::Place {
+struct ContainerExecutor::Target {
   const std::shared_ptr<Container> container;
-  const PlaceSettings settings;
+  const CommandSettings settings;
   std::string facts = {};                       // for describe_place()
   std::string gitconfig = {};                   // for a home that has none
   std::shared_ptr<CommandNetwork> served = {};  // of the names that commands may reach
 
-  Place(std::shared_ptr<Container> made, PlaceSettings given)
+  Target(std::shared_ptr<Container> made, CommandSettings given)
       : container(std::move(made)), settings(std::move(given)) {}
   Json hello() const;  // for the agent
   // Returns the connection to the agent in the container. Makes the container first if it is not
   // there, and connects anew if the container was started again since.
-  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel,
+  Expected<std::shared_ptr<AgentLink>> connect(const std::optional<CancelToken>& cancel,
                                                std::string& incarnation);
 
  private:
   std::mutex mutex_ = {};
-  std::shared_ptr<PlaceLink> link_ = {};
+  std::shared_ptr<AgentLink> link_ = {};
   std::string incarnation_ = {};  // of the container that it leads to
 };
 
@@ -45807,7 +45817,7 @@ Container::~Container() {
 
 // Needs the mutex.
 bool Container::is_up() const {
-  return running && (options.persistent || (lifeline && !lifeline->done()));
+  return running && (options.persistent || (keep_alive && !keep_alive->done()));
 }
 
 // Waits until no other thread has the turn. Each turn has a token of its own, which is cancelled at
@@ -45853,7 +45863,7 @@ Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) {
   Expected<void> done;
   if (!is_known()) {
     done = make(cancel);
-    if (!done) tell(done.error().message);
+    if (!done) report(done.error().message);
   }
   end_turn(done.has_value());
   return done;
@@ -45877,15 +45887,15 @@ void Container::Log::add(std::string_view event) {
   // Lines after the first have no time, and begin with a blank.
   std::string text = redactor.redact(event);
   std::string_view rest = text;
-  std::string told = utc_timestamp();
+  std::string entry = utc_timestamp();
   do {
-    append_all(told, " %\n", {printable(take_part(rest, '\n'))});
+    append_all(entry, " %\n", {printable(take_part(rest, '\n'))});
   } while (!rest.empty());
-  lines.add(told);
+  lines.add(entry);
 }
 
 // For the log and for the user's callback.
-void Container::tell(std::string_view event) {
+void Container::report(std::string_view event) {
   log(event);
   options.on_progress(events->redactor.redact(event));
 }
@@ -45932,12 +45942,12 @@ Expected<ContainerInfo> Container::info() const {
 
 // The engine prints amounts for people: "1.5MiB / 2GiB". They are exact to three digits.
 Expected<ContainerInfo> Container::stats() const {
-  auto told = ask_engine(options.engine,
-                         words_of({"stats", "--no-stream", "--format",
-                                   "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", name}),
-                         options.engine.call_timeout, "measure the container");
-  if (!told) return told.failure();
-  std::string_view rest = *told;
+  auto printed = ask_engine(options.engine,
+                            words_of({"stats", "--no-stream", "--format",
+                                      "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", name}),
+                            options.engine.call_timeout, "measure the container");
+  if (!printed) return printed.failure();
+  std::string_view rest = *printed;
   const auto next = [&rest](char end) {
     const std::string_view field = rest.substr(0, rest.find(end));
     rest.remove_prefix(std::min(field.size() + 1, rest.size()));
@@ -45957,7 +45967,7 @@ Expected<ContainerInfo> Container::stats() const {
 // One thread at a time connects; the others wait, and get the same connection. A connection holds
 // as long as its container was not started again, which the time of its start shows. When the
 // engine says that the container is gone or asleep, ensure() mends that, and one more try follows.
-Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
+Expected<std::shared_ptr<AgentLink>> ContainerExecutor::Target::connect(
     const std::optional<CancelToken>& cancel, std::string& incarnation) {
   constexpr int most_tries = 2;
   Container& state = *container;
@@ -45977,7 +45987,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
       }
       link_.reset();
     }
-    PlaceLink::Wanted wanted;
+    AgentLink::Wanted wanted;
     wanted.name = concat("the container %", {state.name});
     // The commands' user can do no more than they can; root becomes that user, where they may
     // become root.
@@ -45986,7 +45996,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.hello = hello();
     // The engine answers that while it starts the agent.
     wanted.meanwhile = [&] { (void)state.incarnation(cancel); };
-    auto opened = PlaceLink::open(wanted, cancel);
+    auto opened = AgentLink::open(wanted, cancel);
     if (opened) {
       auto there = state.incarnation(cancel);
       if (!there) return there.failure();
@@ -46008,7 +46018,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
   }
 }
 
-Json ContainerExecutor::Place::hello() const {
+Json ContainerExecutor::Target::hello() const {
   const Container& state = *container;
   Json wanted = new_hello(std::chrono::seconds(30));
   set_member(wanted, "container", true);
@@ -46083,40 +46093,40 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.failure();
-  auto place = new_shared<Place>(
-      std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
-  place->facts = facts_of_shell(options.shell, variables);
-  if (options.git_identity) place->gitconfig = git_identity();
-  place->served = std::move(*server);
-  executor.place_ = std::move(place);
+  auto target = new_shared<Target>(
+      std::move(container), CommandSettings(std::move(*environment), options.shell, variables.set));
+  target->facts = facts_of_shell(options.shell, variables);
+  if (options.git_identity) target->gitconfig = git_identity();
+  target->served = std::move(*server);
+  executor.target_ = std::move(target);
   return executor;
 }
 
 const std::string& ContainerExecutor::container_name() const noexcept {
-  return place_->container->name;
+  return target_->container->name;
 }
 
 const ContainerOptions& ContainerExecutor::container_options() const noexcept {
-  return place_->container->options;
+  return target_->container->options;
 }
 
 Expected<void> ContainerExecutor::ensure(const std::optional<CancelToken>& cancel) const {
-  return place_->container->ensure(cancel);
+  return target_->container->ensure(cancel);
 }
 
-Expected<ContainerInfo> ContainerExecutor::info() const { return place_->container->info(); }
+Expected<ContainerInfo> ContainerExecutor::info() const { return target_->container->info(); }
 
-Expected<ContainerInfo> ContainerExecutor::stats() const { return place_->container->stats(); }
+Expected<ContainerInfo> ContainerExecutor::stats() const { return target_->container->stats(); }
 
-Expected<void> ContainerExecutor::stop() const { return place_->container->stop(); }
+Expected<void> ContainerExecutor::stop() const { return target_->container->stop(); }
 
-Expected<void> ContainerExecutor::remove() const { return place_->container->remove(); }
+Expected<void> ContainerExecutor::remove() const { return target_->container->remove(); }
 
 Expected<void> ContainerExecutor::save_log(const std::string& path) const {
-  return place_->container->save_log(path);
+  return target_->container->save_log(path);
 }
 
-void ContainerExecutor::log(std::string_view event) const { place_->container->log(event); }
+void ContainerExecutor::log(std::string_view event) const { target_->container->log(event); }
 
 std::string ContainerExecutor::describe_place() const {
   const ContainerOptions& options = container_options();
@@ -46132,8 +46142,8 @@ std::string ContainerExecutor::describe_place() const {
     std::string& list = mount.permission == Permission::write ? writable : readable;
     list += concat({list.empty() ? "" : ", ", mount.target});
   }
-  std::string text =
-      concat("% Commands run in a Linux container of the image %.", {place_->facts, options.image});
+  std::string text = concat("% Commands run in a Linux container of the image %.",
+                            {target_->facts, options.image});
   if (starts_with(options.image, "codeexec/runtime"))
     text +=
         " It has Debian's tools, git, gh, curl, ripgrep, compilers for C and C++, Python with pip, "
@@ -46142,9 +46152,9 @@ std::string ContainerExecutor::describe_place() const {
     text += concat(
         " Installed when the container is made: %; a result says so when one could not be had.",
         {joined(installed, ", ")});
-  if (!online && !place_->served)
+  if (!online && !target_->served)
     text += " The network is switched off: nothing can be downloaded.";
-  text += describe_network(place_->served, "the container");
+  text += describe_network(target_->served, "the container");
   if (network(options) == "host") text += " The network is the host's.";
   if (!options.sudo)
     text += concat(" There is no sudo: %ask the user for an image that has what is missing.",
@@ -46163,14 +46173,14 @@ std::string ContainerExecutor::describe_place() const {
 // Called by the gate, once the command is allowed. A container that cannot be had is a Result with
 // the outcome not_started or cancelled, and the step "container".
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
-  const std::shared_ptr<Container>& container = place_->container;
-  PlaceRequest request;
-  auto ok = PlaceCommand::request_for(command, admission, place_->settings, request);
+  const std::shared_ptr<Container>& container = target_->container;
+  StartRequest request;
+  auto ok = AgentCommand::request_for(command, admission, target_->settings, request);
   if (!ok || !admission.admitted()) return ok;
   if (network(container->options) == "none")
-    admission.ending.network = place_->served ? Network::allow : Network::none;
+    admission.ending.network = target_->served ? Network::allow : Network::none;
   std::string incarnation;
-  auto link = place_->connect(command.cancel, incarnation);
+  auto link = target_->connect(command.cancel, incarnation);
   if (!link) {
     admission.fail(link.error(), "container");
     if (command.cancel && command.cancel->cancelled())
@@ -46180,15 +46190,16 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   for (std::string& note : container->take_notes())
     admission.result.notes.push_back(std::move(note));
   auto exec = new_shared<Exec>(*link, std::move(request), container, std::move(incarnation));
-  exec->connect = connect_by(place_->served, admission);
-  if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
+  exec->connect = connect_by(target_->served, admission);
+  if (command.session) admission.ending.session_text = [exec] { return exec->session_data(); };
   admission.remote = std::move(exec);
   admission.process.secrets = container->options.secrets;
   admission.result.container = container->name;
-  admission.home = place_;
+  admission.home = target_;
   // The container's log gets the head and the tail of each output.
-  admission.ending.log = [log = container->events](const Result& told, const ProcessResult& ended) {
-    Result result = told;
+  admission.ending.log = [log = container->events](const Result& reported,
+                                                   const ProcessResult& ended) {
+    Result result = reported;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
     std::string event = concat("$ %\n%", {utf8_prefix(result.command, most), result.summary()});
@@ -46211,17 +46222,18 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
 namespace {
 
 // Reads the answer of the agent that a call starts. The result is empty until the answer is whole;
-// then `told` is cancelled. An agent that prints more than `longest` without one is not heard.
-std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const CancelToken& told) {
+// then `answered` is cancelled. An agent that prints more than `longest` without one is not heard.
+std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call,
+                                                  const CancelToken& answered) {
   constexpr std::size_t longest = std::size_t{64} << 10;
   auto answer = new_shared<std::optional<Json>>();
   call.max_output = std::size_t{16} << 10;
-  call.on_output = [told, answer, heard = std::string()](Stream stream,
-                                                         std::string_view bytes) mutable {
+  call.on_output = [answered, answer, heard = std::string()](Stream stream,
+                                                             std::string_view bytes) mutable {
     if (*answer || stream != Stream::out || heard.size() > longest) return;
     heard += bytes;
     *answer = answer_in(heard);
-    if (*answer) told.cancel();
+    if (*answer) answered.cancel();
   };
   return answer;
 }
@@ -46233,11 +46245,11 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const Ca
 Expected<void> Container::make(const std::optional<CancelToken>& cancel) {
   std::unique_lock<std::mutex> lock(mutex);
   const bool may_be_there = made || options.persistent;
-  const bool died = lifeline && lifeline->done();
-  if (died) lifeline.reset();
+  const bool died = keep_alive && keep_alive->done();
+  if (died) keep_alive.reset();
   bool replaced = in_use;
   lock.unlock();
-  if (died) tell(concat("the container % has ended; it is made anew", {name}));
+  if (died) report(concat("the container % has ended; it is made anew", {name}));
   // Another program may make the same one, or remove it, between two looks.
   constexpr int most_tries = 3;
   for (int tries = 1;; ++tries) {
@@ -46291,8 +46303,8 @@ bool Container::lower_cpus(std::string_view refusal) {
   const int most = leading_number(refusal.substr(at + words.size()), 0);
   if (!(most > 0 && most < cpus)) return false;
   cpus = most;
-  tell(concat("cpus: the engine's machine has %, fewer than the limit: all of them may be used",
-              {most}));
+  report(concat("cpus: the engine's machine has %, fewer than the limit: all of them may be used",
+                {most}));
   return true;
 }
 
@@ -46310,7 +46322,7 @@ Expected<void> Container::clear(const std::string& id, const std::optional<Cance
         Clock::now() >= deadline) {
       const std::string other = concat("%-%", {name, id.substr(0, 12)});
       if (!ask(words_of({"rename", id, other}), "rename", cancel)) return removed.failure();
-      tell(concat("%; it is now called %", {removed.error().message, other}));
+      report(concat("%; it is now called %", {removed.error().message, other}));
       return {};
     }
     wait_for_event(never, cancel, later(Clock::now(), pause));
@@ -46321,12 +46333,12 @@ Expected<void> Container::clear(const std::string& id, const std::optional<Cance
 Expected<bool> Container::reuse(const Json& found, const std::optional<CancelToken>& cancel) {
   const ContainerInfo health = info_of(found);
   if (label_of(found, "codeexec.cfg"sv) != digits) return false;
-  // After `docker restart`, a container no longer hangs on its lifeline and would stay for ever.
-  if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
+  // After `docker restart`, a container no longer hangs on its keep_alive and would stay for ever.
+  if (!options.persistent && !(keep_alive && health.started_at == started_at)) return false;
   if (health.status == "paused") {
     auto woken = ask(words_of({"unpause", name}), "wake", cancel);
     if (!woken) return woken.failure();
-    tell(concat("the container % was paused", {name}));
+    report(concat("the container % was paused", {name}));
     return true;
   }
   if (!options.persistent) return health.running;
@@ -46339,7 +46351,7 @@ Expected<bool> Container::reuse(const Json& found, const std::optional<CancelTok
       return false;
     if (auto started = ask(words_of({"start", name}), "start", cancel); !started)
       return started.failure();
-    tell(concat("the container % was started again", {name}));
+    report(concat("the container % was started again", {name}));
     if (health.status != "created")
       add_note(
           "the container had been stopped and was started again: the files in /tmp and "
@@ -46363,7 +46375,7 @@ Expected<void> Container::get_image(const std::optional<CancelToken>& cancel) {
                         "docker/build.sh%), or pull it",
                         {options.image, options.sudo ? " --sudo" : ""});
   }
-  tell(concat("pulling the image %", {options.image}));
+  report(concat("pulling the image %", {options.image}));
   auto pulled =
       ask_engine(options.engine, words_of({"pull", options.image}), options.engine.pull_timeout,
                  concat("pull the image %", {options.image}), cancel);
@@ -46385,10 +46397,10 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
     asks_version = asks_version || mount.permission == Permission::none;
   std::string version;
   if (asks_version) {
-    auto told = ask_engine(options.engine, words_of({"version"}), options.engine.call_timeout,
-                           "ask for the version"sv, cancel);
-    if (!told) return told.failure();
-    version.swap(*told);
+    auto printed = ask_engine(options.engine, words_of({"version"}), options.engine.call_timeout,
+                              "ask for the version"sv, cancel);
+    if (!printed) return printed.failure();
+    version.swap(*printed);
   }
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
@@ -46426,10 +46438,10 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
       const auto found = look(cancel);
       if (!found || info_of(*found).running) return ok;
       // Its first process may have said why it ended.
-      const ProcessResult told = run_process(engine_call(
+      const ProcessResult logged = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
-      if (!told.succeeded() || engine_words(told).empty()) return ok;
-      return engine_error(options.engine, told, concat("make the container %", {name}));
+      if (!logged.succeeded() || engine_words(logged).empty()) return ok;
+      return engine_error(options.engine, logged, concat("make the container %", {name}));
     }
   log(concat("container % made of % for %, network %",
              {name, options.image, user, network(options)}));
@@ -46442,14 +46454,14 @@ Expected<void> Container::hold(const std::vector<std::string>& words,
                                const std::optional<CancelToken>& cancel) {
   const std::string what = concat("make the container %", {name});
   const Nonces nonces = make_nonces();
-  const CancelToken told;
+  const CancelToken answered;
   ProcessOptions call = engine_call(options.engine, words, no_limit);
   call.input = preparation(nonces);
   call.keep_input_open = true;
-  const auto answer = await_answer(call, told);
+  const auto answer = await_answer(call, answered);
   ProcessResult failure;
   auto started = Process::start(
-      std::move(call), [told](const ProcessResult&) { told.cancel(); }, &failure);
+      std::move(call), [answered](const ProcessResult&) { answered.cancel(); }, &failure);
   if (!started) return engine_error(options.engine, failure, what);
   const Clock::time_point begin = Clock::now();
   // An engine that answers nothing is found by a small call beside it.
@@ -46458,7 +46470,7 @@ Expected<void> Container::hold(const std::vector<std::string>& words,
   small.cancel = cancel;
   const ProcessResult version = run_process(small);
   if (version.outcome == Outcome::timed_out) return engine_error(options.engine, version, what);
-  if (!wait_for_event(told, cancel, later(begin, options.engine.run_timeout))) {
+  if (!wait_for_event(answered, cancel, later(begin, options.engine.run_timeout))) {
     const bool cancelled = cancel && cancel->cancelled();
     failure.outcome = cancelled ? Outcome::cancelled : Outcome::timed_out;
     failure.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
@@ -46467,7 +46479,7 @@ Expected<void> Container::hold(const std::vector<std::string>& words,
   if (!*answer) return engine_error(options.engine, started->wait(), what);
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    lifeline = std::move(*started);
+    keep_alive = std::move(*started);
   }
   return held_by_root() ? check_answer(**answer, nonces, cancel) : set_up(cancel);
 }
@@ -46496,22 +46508,22 @@ Expected<void> Container::check_answer(const Json& answer, const Nonces& nonces,
         concat("the image % has no %, which the credentials that are mounted are for: it needs an "
                "image with it",
                {options.image, printable(program)}));
-    tell(notes.back());
+    report(notes.back());
   }
   std::optional<Json> second;
   std::size_t i = 0;
   for (const Nonce& nonce : nonces) {
-    const Json* told = &answer["nonces"sv][i];
-    if (told->is_null()) {
+    const Json* seen = &answer["nonces"sv][i];
+    if (seen->is_null()) {
       if (!second) {
         auto asked = ask_agent(user, nonces, cancel);
         if (!asked) return asked.failure();
         second = std::move(*asked);
       }
-      told = &(*second)["nonces"sv][i];
+      seen = &(*second)["nonces"sv][i];
     }
     ++i;
-    if (!told->is_null() && told->as_string() != nonce.content())
+    if (!seen->is_null() && seen->as_string() != nonce.content())
       return make_error(ErrorCode::invalid_argument,
                         "mounts: the engine's machine has another % than this one, and commands "
                         "would work on that. Let both see the same folder at that path, or use an "
@@ -46567,7 +46579,7 @@ Expected<bool> Container::install(const char* kind, const char* script,
                                   const std::vector<std::string>& packages,
                                   const std::optional<CancelToken>& cancel) {
   const std::string what = concat("install % packages: %", {kind, joined(packages, " "sv)});
-  tell(what);
+  report(what);
   ProcessOptions call =
       engine_call(options.engine,
                   words_of({"exec", "-i", "--user", "0:0", "-e", "DEBIAN_FRONTEND=noninteractive",
@@ -46608,7 +46620,7 @@ Expected<bool> Container::install(const char* kind, const char* script,
                 printable(utf8_suffix(
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
   if (options.packages_required || result.outcome == Outcome::cancelled) return error;
-  tell(error.message);
+  report(error.message);
   add_note(std::move(error.message));
   return false;
 }
@@ -47286,14 +47298,14 @@ Expected<Variables> parse_env_file(std::string_view text, std::vector<std::strin
 void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock,
                                              const std::optional<CancelToken>& cancel) {
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
-  PlaceCommand::wait_for_start(lock, cancel, later(Clock::now(), patience));
+  AgentCommand::wait_for_start(lock, cancel, later(Clock::now(), patience));
   if (has_begun() || (cancel && cancel->cancelled())) return;
   lock.unlock();
   container_->forget();
   const auto there = container_->ensure(cancel);
   lock.lock();
   if (there)
-    PlaceCommand::wait_for_start(lock, cancel,
+    AgentCommand::wait_for_start(lock, cancel,
                                  later(Clock::now(), container_->options.start_timeout));
 }
 
@@ -47326,7 +47338,7 @@ std::shared_ptr<Process::State> ContainerExecutor::Exec::recover(const ProcessRe
 
 // Adds to the result how the command was ended, where its agent could not say.
 void ContainerExecutor::Exec::finish(ProcessResult& result) {
-  PlaceCommand::finish(result);
+  AgentCommand::finish(result);
   if (!measured_) return;
   if (!has_started() || (killing_ && was_lost())) {
     result.message += concat("; %", {message_});
@@ -47398,7 +47410,7 @@ Expected<void> ContainerManager::remove(const std::vector<ContainerExecutor>& go
   Expected<void> saved;
   std::vector<Container*> containers;
   for (const ContainerExecutor& executor : gone) {
-    containers.push_back(executor.place_->container.get());
+    containers.push_back(executor.target_->container.get());
     if (log_dir.empty()) continue;
     const std::string& agent = executor.options().agent_id;
     std::string folder = plain_name(agent, 100);
@@ -48105,7 +48117,7 @@ void Container::discard(bool at_once) {
   std::optional<Process> stuck;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(stuck, lifeline);
+    std::swap(stuck, keep_alive);
   }
   stuck.reset();
   if (at_once) return;
@@ -48131,7 +48143,7 @@ Expected<void> Container::stop() {
   else if (info_of(*found).running || info_of(*found).status == "paused")
     if (auto killed = ask(words_of({"kill", (*found)["Id"sv].as_string()}), "stop"); !killed)
       done = killed.error();
-  if (done) tell(concat("the container % was stopped", {name}));
+  if (done) report(concat("the container % was stopped", {name}));
   end_turn(false);
   return done;
 }
@@ -48170,7 +48182,7 @@ Expected<void> Container::removed(const ProcessResult& result) const {
   return engine_error(options.engine, result, concat("remove the container %", {name}));
 }
 
-// Ends the lifeline after the engine has removed the container: then its program ends by itself.
+// Ends the keep_alive after the engine has removed the container: then its program ends by itself.
 // The wait is bounded, as an engine that hangs must not hold up the end of this program.
 Expected<void> Container::finish_removal() {
   Expected<void> done;
@@ -48181,7 +48193,7 @@ Expected<void> Container::finish_removal() {
   std::optional<Process> held;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(held, lifeline);
+    std::swap(held, keep_alive);
     made = !done;
   }
   if (held) {
@@ -48350,7 +48362,7 @@ class UserContainers::User final : public ContainerExecutor {
   Expected<std::string> serve(const char* tool, const std::string& subject, const char* script,
                               Pieces words, std::size_t limit, std::string_view what,
                               std::string_view input = {}) const;
-  const std::shared_ptr<Container>& container() const { return place_->container; }
+  const std::shared_ptr<Container>& container() const { return target_->container; }
 
  private:
   User() = default;
@@ -48455,9 +48467,9 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     if (auto ok = user->set_up(general, needed, container->options.secrets); !ok)
       return ok.failure();
   }
-  auto place = new_shared<Place>(std::move(container),
-                                 PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
-  for (const auto& user : users) user->place_ = place;
+  auto target = new_shared<Target>(
+      std::move(container), CommandSettings(std::move(*environment), "/bin/sh", variables.set));
+  for (const auto& user : users) user->target_ = place;
   users[0]->files_ = users[1];
   return users[0];
 }

@@ -18,7 +18,7 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-int PlaceAgent::run() {
+int CommandAgent::run() {
 #if defined(__linux__)
   // Afterwards the file belongs to root.
   constexpr char oom_file[] = "/proc/self/oom_score_adj";
@@ -31,7 +31,7 @@ int PlaceAgent::run() {
   const int flags = ::fcntl(out_, F_GETFL);
   ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
   for (const int fd : {in_, out_}) widen_pipe(fd);
-  queue_.bytes = concat("%%\n", {greeting_mark, place_protocol});
+  queue_.bytes = concat("%%\n", {greeting_mark, agent_protocol});
   flush();
   loop();
   std::string bye;
@@ -43,7 +43,7 @@ int PlaceAgent::run() {
   return 1;
 }
 
-void PlaceAgent::loop() {
+void CommandAgent::loop() {
   std::vector<pollfd> set;
   while (!ending_ || !commands_.empty()) {
     const bool full = queue_.size() > 4 * queue_limit;
@@ -82,10 +82,11 @@ void PlaceAgent::loop() {
       ProcessResult& result = command.state->result;
       if (contained_ && oom_kills_here() > command.oom_kills && result.limits_reached.empty())
         result.limits_reached.push_back("memory");
-      if (command.told) {
-        const std::string told = read_session_text(command.told);
-        for (std::size_t i = 0; i < told.size(); i += longest_payload)
-          send(FrameKind::told, command.id, std::string_view(told).substr(i, longest_payload));
+      if (command.session_pipe) {
+        const std::string data = read_session_text(command.session_pipe);
+        for (std::size_t i = 0; i < data.size(); i += longest_payload)
+          send(FrameKind::session_data, command.id,
+               std::string_view(data).substr(i, longest_payload));
       }
       connections_.remove(command.id);
       send(FrameKind::end, command.id, end_text(result));
@@ -101,14 +102,14 @@ void PlaceAgent::loop() {
 
 // A stream is read only as far as the client has room for it. The output of a command that is
 // killed with the connection is dropped.
-void PlaceAgent::make_room(Running& command) {
+void CommandAgent::make_room(Running& command) {
   const std::size_t most = room() == 0 ? 0 : longest_payload;
   for (const Stream stream : {Stream::out, Stream::err})
     command.state->room(stream) =
         ending_ ? longest_payload : std::min(most, command.credit[stream == Stream::out ? 0 : 1]);
 }
 
-void PlaceAgent::receive() {
+void CommandAgent::receive() {
   const ssize_t size = ::read(in_, bytes_.get(), longest_payload);
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (size <= 0) return end(size < 0 ? "the input cannot be read" : nullptr);
@@ -121,7 +122,7 @@ void PlaceAgent::receive() {
     end("what came in is not of this protocol");
 }
 
-void PlaceAgent::end(const char* why) {
+void CommandAgent::end(const char* why) {
   if (ending_) return;
   ending_ = killing_ = true;
   if (why) problem_ = why;
@@ -132,14 +133,14 @@ void PlaceAgent::end(const char* why) {
   }
 }
 
-auto PlaceAgent::find(std::uint32_t id) -> Running* {
+auto CommandAgent::find(std::uint32_t id) -> Running* {
   for (Running& command : commands_)
     if (command.id == id) return &command;
   return nullptr;
 }
 
 // An order for a command that has just ended is ignored: the client could not know.
-bool PlaceAgent::take(const Frame& frame) {
+bool CommandAgent::take(const Frame& frame) {
   const std::string_view payload = frame.payload;
   if (frame.kind == FrameKind::ping) return true;
   if (frame.kind == FrameKind::hello) return !greeted_ && greet(payload);
@@ -194,7 +195,7 @@ bool PlaceAgent::take(const Frame& frame) {
   return true;
 }
 
-void PlaceAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
+void CommandAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
   Running* const command = find(id);
   if (!command || ending_) return;
   const std::size_t which = stream == Stream::out ? 0 : 1;
@@ -204,7 +205,7 @@ void PlaceAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes
 }
 
 // Reports how much of the input the program has read, and when it reads no more.
-void PlaceAgent::watch_input(Running& command) {
+void CommandAgent::watch_input(Running& command) {
   const State& state = *command.state;
   if (!state.takes_input()) {
     command.input_watched = false;
@@ -214,18 +215,18 @@ void PlaceAgent::watch_input(Running& command) {
   if (credit != 0) send(FrameKind::credit, command.id, credit_text(Channel::input, credit));
 }
 
-void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
+void CommandAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   if (ending_) return;
   put_frame(queue_.bytes, kind, id, payload);
   if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n"sv);
 }
 
-void PlaceAgent::stay_heard() {
+void CommandAgent::stay_heard() {
   if (Clock::now() >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
   flush();
 }
 
-void PlaceAgent::flush() {
+void CommandAgent::flush() {
   if (ending_ || queue_.empty()) return;
   const ssize_t size = queue_.write_to(out_);
   if (size > 0)
@@ -234,7 +235,7 @@ void PlaceAgent::flush() {
     end("nobody reads the output");
 }
 
-int agent_main(int in, int out) { return PlaceAgent(in, out, nullptr).run(); }
+int agent_main(int in, int out) { return CommandAgent(in, out, nullptr).run(); }
 
 }  // namespace v0_1
 }  // namespace codeexec

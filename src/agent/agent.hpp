@@ -33,11 +33,12 @@ struct FoundPlace {
   bool was_removed = false;  // by the call that found it
 };
 
-// The agent of containers: takes orders on descriptor `in` and answers on `out` until the input ends;
-// then all that it has started is killed, and it returns. It starts programs with the variables and
-// the rights of this process. One thread at a time: the calling one, and no other. Both descriptors
-// are borrowed; `out` does not block while it runs. On Linux, other processes of the user are kept
-// from looking into this one (PR_SET_DUMPABLE). Errors are written to standard error.
+// The agent of containers: takes orders on descriptor `in` and answers on `out` until the input
+// ends; then all that it has started is killed, and it returns. It starts programs with the
+// variables and the rights of this process. One thread at a time: the calling one, and no other.
+// Both descriptors are borrowed; `out` does not block while it runs. On Linux, other processes of
+// the user are kept from looking into this one (PR_SET_DUMPABLE). Errors are written to standard
+// error.
 // Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
 // place_main() is the agent of other machines, too. This one refuses a workspace that is only there
 // or copied, and questions about its files.

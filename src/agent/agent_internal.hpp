@@ -23,9 +23,10 @@ inline namespace v0_1 {
 class AgentWorkspace {
  public:
   virtual ~AgentWorkspace() = default;
-  // Finds or makes the workspace and the roots that a hello asks for, which become `ground`, and sets
-  // what of the variables of commands depends on them.
-  virtual Expected<void> settle(const Json& hello, std::string& ground,
+  // Finds or makes the workspace and the roots that a hello asks for, writes them as they are here
+  // into `root_list`, and sets what of the variables of commands depends on them. An error refuses
+  // the hello, and its message is what the client reports.
+  virtual Expected<void> settle(const Json& hello, std::string& root_list,
                                 EnvironmentOptions& variables) = 0;
   // The variable, as NAME=value, with which this program is started once more, with the argument
   // --place, for questions about the files there: so a disk that does not answer holds up no other
@@ -39,13 +40,13 @@ class AgentWorkspace {
 //   run() --> waits for hello --> greeted_ --> ending_ --> returns, when no command is left
 //             no other frame      orders       the input has ended, or is wrong, or silent: all
 //             is accepted                      commands are killed, and nothing more is sent
-class PlaceAgent {
+class CommandAgent {
  public:
   // Without a workspace, the agent serves a container.
-  PlaceAgent(int in, int out, AgentWorkspace* workspace)
+  CommandAgent(int in, int out, AgentWorkspace* workspace)
       : in_(in), out_(out), workspace_(workspace) {}
-  PlaceAgent(const PlaceAgent&) = delete;
-  PlaceAgent& operator=(const PlaceAgent&) = delete;
+  CommandAgent(const CommandAgent&) = delete;
+  CommandAgent& operator=(const CommandAgent&) = delete;
   int run();
 
  private:
@@ -58,11 +59,11 @@ class PlaceAgent {
     std::uint32_t id = 0;
     std::shared_ptr<State> state = {};
     std::size_t credit[2] = {stream_window, stream_window};
-    PlaceWindow input_window = {};
+    StreamWindow input_window = {};
     std::uint64_t oom_kills = 0;  // at the start, in its container
     bool has_input = false;
     bool input_watched = false;  // until the client has been sent input_closed
-    UniqueFd told = UniqueFd();
+    UniqueFd session_pipe = UniqueFd();
   };
 
   void loop();
@@ -76,10 +77,10 @@ class PlaceAgent {
   bool take(const Frame& frame);
   bool greet(std::string_view text);
   Expected<void> settle(const Json& hello, Json& answer);
-  Expected<void> settle_ground(const Json& hello, std::string& ground);
-  Expected<void> settle_sandbox(const Json& hello, std::string_view ground, Json& answer);
+  Expected<void> settle_workspace(const Json& hello, std::string& root_list);
+  Expected<void> settle_sandbox(const Json& hello, std::string_view root_list, Json& answer);
   bool start(std::uint32_t id, std::string_view text);
-  Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
+  Expected<void> prepare(StartRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
   Expected<void> give_proxy(Running& command, ProcessOptions& options);
   void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
@@ -110,16 +111,16 @@ class PlaceAgent {
   Sandbox sandbox_ = {};
   std::shared_ptr<const PrivateFolder> home_ = {};  // of commands in a sandbox
   std::vector<std::string> weak_variables_ = {};    // that any other setting of them replaces
-  PlaceFrames reader_ = {};
+  FrameReader reader_ = {};
   std::unique_ptr<char[]> bytes_{new char[longest_payload]};
   State::ReadBuffer buffer_ = {};
   std::string request_ = {};  // the parts so far
   std::uint32_t request_id_ = 0;
-  PlaceQueue queue_ = PlaceQueue();
+  SendQueue queue_ = SendQueue();
   UniqueFd oom_score_ = UniqueFd();
   std::string own_oom_score_ = {};
   std::list<Running> commands_ = {};
-  PlaceConnections connections_{[this](FrameKind kind, std::uint32_t id, std::string_view payload) {
+  ProxyConnections connections_{[this](FrameKind kind, std::uint32_t id, std::string_view payload) {
     send(kind, id, payload);
   }};
 };

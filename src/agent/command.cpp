@@ -18,14 +18,15 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, const Variables& set)
+CommandSettings::CommandSettings(Environment variables, std::string shell_path,
+                                 const Variables& set)
     : environment(std::move(variables)),
       shell(std::move(shell_path)),
       sets_path(sets_variable(set, "PATH"sv)),
       sets_lang(sets_variable(set, "LANG"sv)) {}
 
-Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admission& admission,
-                                         const PlaceSettings& settings, PlaceRequest& request) {
+Expected<void> AgentCommand::request_for(const Command& command, Executor::Admission& admission,
+                                         const CommandSettings& settings, StartRequest& request) {
   // This is checked before any lock: in a fork, a thread that is not here may hold it.
   if (settings.owner != ::getpid())
     return make_error(ErrorCode::unsupported,
@@ -46,7 +47,7 @@ Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admis
 
   request.argv = admission.words_to_run(command, settings.shell, environment->prefix);
   if (!admission.admitted()) return {};
-  request.tells = admission.third == Executor::Admission::Third::session;
+  request.follows_session = admission.third == Executor::Admission::Third::session;
   request.has_script = admission.third == Executor::Admission::Third::script;
   if (request.has_script) request.script = command.script;
   std::size_t size = request.script.size();
@@ -72,7 +73,7 @@ Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admis
   return {};
 }
 
-PlaceCommand::~PlaceCommand() {
+AgentCommand::~AgentCommand() {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   if (!streams_.running) {
     link_->commands_.erase(streams_.id);
@@ -82,7 +83,7 @@ PlaceCommand::~PlaceCommand() {
   link_->commands_[streams_.id] = nullptr;
 }
 
-bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
+bool AgentCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
                           ProcessResult& failure) {
   const auto fail = [&failure](int error, std::string_view what) {
     failure.outcome = Outcome::not_started;
@@ -103,7 +104,7 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
   std::unique_lock<std::mutex> lock(link_->mutex_);
   if (link_->lost()) {
     lost_ = true;
-    tell_end(failure);
+    report_end(failure);
     failure.outcome = Outcome::not_started;
     failure.step = "place";
     return false;
@@ -127,11 +128,11 @@ bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
     return false;
   }
   if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
-  tell_end(failure);
+  report_end(failure);
   return false;
 }
 
-void PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+void AgentCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
                                   const std::optional<CancelToken>& cancel,
                                   Clock::time_point deadline) const {
   lock.unlock();
@@ -139,37 +140,37 @@ void PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
   lock.lock();
 }
 
-void PlaceCommand::take(Stream stream, std::string_view bytes,
+void AgentCommand::take(Stream stream, std::string_view bytes,
                         FunctionRef<void(std::string_view)> use) {
   if (bytes.empty()) return;
   use(bytes);
   const Channel channel = stream == Stream::out ? Channel::out : Channel::err;
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  PlaceStreams::Flow& taken = streams_.flow(channel);
+  RemoteStreams::Flow& taken = streams_.flow(channel);
   taken.untaken -= std::min(taken.untaken, bytes.size());
   if (!streams_.running) return;
   const std::size_t credit = taken.window.credit(taken.untaken, link_->commands_.size());
   if (credit != 0) link_->send(FrameKind::credit, streams_.id, credit_text(channel, credit));
 }
 
-UniqueFd PlaceCommand::take_input(std::string_view& given) {
+UniqueFd AgentCommand::take_input(std::string_view& given) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   streams_.input = std::exchange(given, {});
   if (input_writer_) link_->wake();
   return std::move(input_writer_);
 }
 
-bool PlaceCommand::ended() const {
+bool AgentCommand::ended() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return !streams_.running && streams_.out.untaken == 0 && streams_.err.untaken == 0;
 }
 
-bool PlaceCommand::was_lost() const {
+bool AgentCommand::was_lost() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return lost_ && !link_->has_left_;
 }
 
-bool PlaceCommand::signal(int number) {
+bool AgentCommand::signal(int number) {
   const char byte = static_cast<char>(number);
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   if (!streams_.running || number <= 0 || number > 64) return false;
@@ -177,12 +178,12 @@ bool PlaceCommand::signal(int number) {
   return true;
 }
 
-bool PlaceCommand::can_resize() const {
+bool AgentCommand::can_resize() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return link_->resizes_;
 }
 
-void PlaceCommand::resize(TerminalSize size) {
+void AgentCommand::resize(TerminalSize size) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   if (streams_.running)
     link_->send(FrameKind::resize, streams_.id,
@@ -191,17 +192,17 @@ void PlaceCommand::resize(TerminalSize size) {
 }
 
 // Closes the pipes as soon as all output is in them, which ends the wait for it.
-void PlaceCommand::come_to_an_end() {
+void AgentCommand::come_to_an_end() {
   streams_.running = false;
   streams_.input_reader.reset();
-  for (PlaceStreams::Flow* const flow : {&streams_.out, &streams_.err}) {
+  for (RemoteStreams::Flow* const flow : {&streams_.out, &streams_.err}) {
     flow->ended = true;
     flow->write();
   }
   begun_.cancel();
 }
 
-void PlaceCommand::tell_end(ProcessResult& result) const {
+void AgentCommand::report_end(ProcessResult& result) const {
   if (lost_) {
     result.outcome = Outcome::unknown;
     result.message =
@@ -214,7 +215,8 @@ void PlaceCommand::tell_end(ProcessResult& result) const {
   if (!end_) {
     result.outcome = Outcome::unknown;
     result.message = concat(
-        "% has not told its end in time after it was killed; some of its processes may still be "
+        "% has not reported its end in time after it was killed; some of its processes may still "
+        "be "
         "running",
         {link_->name_});
     return;
@@ -222,9 +224,9 @@ void PlaceCommand::tell_end(ProcessResult& result) const {
   result = *end_;
 }
 
-void PlaceCommand::finish(ProcessResult& result) {
+void AgentCommand::finish(ProcessResult& result) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
-  tell_end(result);
+  report_end(result);
   streams_.input = {};
 }
 

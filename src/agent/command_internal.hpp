@@ -16,8 +16,8 @@ namespace codeexec {
 inline namespace v0_1 {
 
 // The options of an executor that its commands need.
-struct PlaceSettings {
-  PlaceSettings(Environment variables, std::string shell_path, const Variables& set);
+struct CommandSettings {
+  CommandSettings(Environment variables, std::string shell_path, const Variables& set);
   Environment environment;
   std::string shell;
   bool sets_path;  // the options set PATH, which then replaces that of the place
@@ -32,19 +32,19 @@ struct PlaceSettings {
 //                   +------------+-------> lost_: the connection was lost, the outcome is unknown
 //
 // The destructor of one that runs kills it.
-class PlaceCommand : public RemoteCommand {
+class AgentCommand : public RemoteCommand {
  public:
   // Fills the request in, unless the admission then says why the command cannot be.
   static Expected<void> request_for(const Command& command, Executor::Admission& admission,
-                                    const PlaceSettings& settings, PlaceRequest& request);
-  PlaceCommand(std::shared_ptr<PlaceLink> link, PlaceRequest&& request)
+                                    const CommandSettings& settings, StartRequest& request);
+  AgentCommand(std::shared_ptr<AgentLink> link, StartRequest&& request)
       : link_(std::move(link)), request_(std::move(request)) {}
-  PlaceCommand(const PlaceCommand&) = delete;
-  PlaceCommand& operator=(const PlaceCommand&) = delete;
-  ~PlaceCommand() override;
+  AgentCommand(const AgentCommand&) = delete;
+  AgentCommand& operator=(const AgentCommand&) = delete;
+  ~AgentCommand() override;
 
   // The bytes that it wrote to its descriptor 3.
-  const std::string& told() const { return told_; }
+  const std::string& session_data() const { return session_data_; }
 
   // Set before launch(): opens a connection of it to the proxy. Null: there is no proxy.
   Function<UniqueFd()> connect = {};
@@ -77,20 +77,20 @@ class PlaceCommand : public RemoteCommand {
   bool has_begun() const { return begun_.cancelled(); }  // or has ended
 
  private:
-  friend class PlaceLink;
+  friend class AgentLink;
 
   void come_to_an_end();
-  void tell_end(ProcessResult& result) const;
+  void report_end(ProcessResult& result) const;
 
-  const std::shared_ptr<PlaceLink> link_;
-  PlaceRequest request_;
-  PlaceStreams streams_ = PlaceStreams();
+  const std::shared_ptr<AgentLink> link_;
+  StartRequest request_;
+  RemoteStreams streams_ = RemoteStreams();
   UniqueFd input_writer_ = UniqueFd();
   bool started_ = false;
   CancelToken begun_ = {};  // an event: it has started, or never will
   bool lost_ = false;
   int pid_ = -1;
-  std::string told_ = {};
+  std::string session_data_ = {};
   std::optional<ProcessResult> end_ = {};
 };
 

@@ -38,18 +38,18 @@ UniqueFd listen_for_proxy(unsigned& port) {
 
 }  // namespace inner
 
-void PlaceConnections::remove(std::uint32_t command) {
-  for (Place next = connections_.begin(); next != connections_.end();)
+void ProxyConnections::remove(std::uint32_t command) {
+  for (Iterator next = connections_.begin(); next != connections_.end();)
     next = next->listener->command == command ? drop(next) : std::next(next);
   listeners_.remove_if([&](const Listener& listener) { return listener.command == command; });
 }
 
-void PlaceConnections::clear() {
+void ProxyConnections::clear() {
   connections_.clear();
   listeners_.clear();
 }
 
-Clock::time_point PlaceConnections::watch(std::vector<pollfd>& set, std::size_t room,
+Clock::time_point ProxyConnections::watch(std::vector<pollfd>& set, std::size_t room,
                                           std::size_t commands) {
   first_ = set.size();
   room_ = room;
@@ -64,15 +64,15 @@ Clock::time_point PlaceConnections::watch(std::vector<pollfd>& set, std::size_t 
   for (const Connection& connection : connections_) {
     int events = connection.out.waiting.empty() ? 0 : POLLOUT;
     if (room > 0 && connection.input_window > 0) events |= POLLIN;
-    if (connection.source == PlaceStreams::Source::nothing) events &= ~POLLIN;
+    if (connection.source == RemoteStreams::Source::nothing) events &= ~POLLIN;
     set.push_back({events != 0 ? connection.out.writer.get() : -1, static_cast<short>(events), 0});
   }
   return retry_;
 }
 
-void PlaceConnections::serve(const std::vector<pollfd>& set, char* buffer) {
+void ProxyConnections::serve(const std::vector<pollfd>& set, char* buffer) {
   std::size_t at = first_ + listeners_.size();
-  for (Place next = connections_.begin(); next != connections_.end(); ++at) {
+  for (Iterator next = connections_.begin(); next != connections_.end(); ++at) {
     if (set[at].revents != 0) {
       if (!next->out.waiting.empty()) write(*next);
       read(*next, buffer);
@@ -84,7 +84,7 @@ void PlaceConnections::serve(const std::vector<pollfd>& set, char* buffer) {
     if (set[at++].revents != 0) accept_all(listener);
 }
 
-void PlaceConnections::accept_all([[maybe_unused]] Listener& listener) {
+void ProxyConnections::accept_all([[maybe_unused]] Listener& listener) {
 #if defined(__linux__)
   while (has_room(listener)) {
     UniqueFd fd(above_standard_streams(
@@ -98,52 +98,52 @@ void PlaceConnections::accept_all([[maybe_unused]] Listener& listener) {
     connection.listener = &listener;
     connection.out.writer = std::move(fd);
     connection.out.is_socket = true;
-    connection.source = PlaceStreams::Source::socket;
+    connection.source = RemoteStreams::Source::socket;
     ++listener.connections;
     send_(FrameKind::connect, connection.id, number_bytes(listener.command));
   }
 #endif
 }
 
-auto PlaceConnections::find(std::uint32_t id) -> Place {
+auto ProxyConnections::find(std::uint32_t id) -> Iterator {
   return find_where(connections_,
                     [id](const Connection& connection) { return connection.id == id; });
 }
 
-auto PlaceConnections::drop(Place connection) -> Place {
+auto ProxyConnections::drop(Iterator connection) -> Iterator {
   --connection->listener->connections;
   send_(FrameKind::end, connection->id, {});
   return connections_.erase(connection);
 }
 
-void PlaceConnections::read(Connection& connection, char* buffer) {
+void ProxyConnections::read(Connection& connection, char* buffer) {
   const std::size_t most = std::min({longest_payload, connection.input_window, room_});
-  if (connection.source == PlaceStreams::Source::nothing || most == 0) return;
+  if (connection.source == RemoteStreams::Source::nothing || most == 0) return;
   const ssize_t size = ::read(connection.input_fd(), buffer, most);
   if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
   const std::size_t bytes = size > 0 ? static_cast<std::size_t>(size) : 0;
   connection.input_window -= bytes;
   room_ -= bytes;
-  if (bytes == 0) connection.source = PlaceStreams::Source::nothing;
+  if (bytes == 0) connection.source = RemoteStreams::Source::nothing;
   send_(FrameKind::out, connection.id, {buffer, bytes});
 }
 
-void PlaceConnections::write(Connection& connection) {
+void ProxyConnections::write(Connection& connection) {
   const std::size_t credit = connection.out.pass(commands_ + connections_.size());
   if (credit != 0) send_(FrameKind::credit, connection.id, credit_text(Channel::input, credit));
 }
 
 // A frame for one that has just ended is ignored: the client could not know.
-bool PlaceConnections::take(const Frame& frame) {
+bool ProxyConnections::take(const Frame& frame) {
   const bool is_input = frame.kind == FrameKind::input;
   const bool is_credit = frame.kind == FrameKind::credit;
   const bool is_end = frame.kind == FrameKind::input_end && frame.payload.empty();
   const bool is_signal = frame.kind == FrameKind::signal && frame.payload.size() == 1;
-  const Place connection = find(frame.id);
+  const Iterator connection = find(frame.id);
   if (connection == connections_.end()) return is_input || is_credit || is_end || is_signal;
   if (is_credit) return connection->take_credit(frame, Channel::out);
   if (is_input ? !connection->out.take(frame.payload) : !is_end && !is_signal) return false;
-  if (is_signal) connection->source = PlaceStreams::Source::nothing;
+  if (is_signal) connection->source = RemoteStreams::Source::nothing;
   if (is_signal && frame.payload == kill_text) connection->out.waiting.clear();
   if (!is_input) connection->out.ended = true;
   write(*connection);

@@ -22,10 +22,10 @@ UniqueFd listen_for_proxy(unsigned& port);
 // window of what came for each, and nothing of what it reads. The thread of the agent calls it.
 //
 //   set = ...; watch(set); poll; serve(set)     take() with each frame of a connection
-class PlaceConnections {
+class ProxyConnections {
  public:
   using Send = Function<void(FrameKind, std::uint32_t, std::string_view)>;
-  explicit PlaceConnections(Send send) : send_(std::move(send)) {}
+  explicit ProxyConnections(Send send) : send_(std::move(send)) {}
 
   // Has the command make its connections by that listening socket.
   void add(std::uint32_t command, UniqueFd listener) {
@@ -49,18 +49,18 @@ class PlaceConnections {
     std::size_t connections = 0;
   };
   // `out` leads to the command, and input comes from it.
-  struct Connection : PlaceStreams {
+  struct Connection : RemoteStreams {
     Listener* listener = nullptr;
     bool is_over() const { return source == Source::nothing && out.ended && out.waiting.empty(); }
   };
-  using Place = std::list<Connection>::iterator;
+  using Iterator = std::list<Connection>::iterator;
 
   bool has_room(const Listener& listener) const {
     return retry_ == Clock::time_point::max() &&
            may_connect(listener.connections, connections_.size());
   }
-  Place find(std::uint32_t id);
-  Place drop(Place connection);  // returns the next one
+  Iterator find(std::uint32_t id);
+  Iterator drop(Iterator connection);  // returns the next one
   void accept_all(Listener& listener);
   void read(Connection& connection, char* buffer);
   void write(Connection& connection);

@@ -21,7 +21,7 @@ void widen_pipe([[maybe_unused]] int fd) {
 
 }  // namespace inner
 
-std::size_t PlaceWindow::credit(std::size_t held, std::size_t commands) {
+std::size_t StreamWindow::credit(std::size_t held, std::size_t commands) {
   const std::size_t open = left + held;
   if (allowed - open < allowed / 2) return 0;
   const std::size_t most = std::max(stream_window, most_window / commands);
@@ -31,7 +31,7 @@ std::size_t PlaceWindow::credit(std::size_t held, std::size_t commands) {
   return most - open;
 }
 
-ssize_t PlaceQueue::write_to(int fd) {
+ssize_t SendQueue::write_to(int fd) {
   const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
   if (size <= 0) return size;
   written += static_cast<std::size_t>(size);
@@ -43,7 +43,7 @@ ssize_t PlaceQueue::write_to(int fd) {
   return size;
 }
 
-bool PlaceStreams::Flow::take(std::string_view bytes) {
+bool RemoteStreams::Flow::take(std::string_view bytes) {
   if (bytes.empty() || !window.use(bytes.size())) return false;
   untaken += bytes.size();
   if (waiting.empty() && writer) {
@@ -55,7 +55,7 @@ bool PlaceStreams::Flow::take(std::string_view bytes) {
 }
 
 // What has no reader any more is dropped.
-void PlaceStreams::Flow::write() {
+void RemoteStreams::Flow::write() {
   if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno != EAGAIN &&
       errno != EINTR) {
     waiting.clear();
@@ -69,13 +69,13 @@ void PlaceStreams::Flow::write() {
     writer.reset();
 }
 
-std::size_t PlaceStreams::Flow::pass(std::size_t sharers) {
+std::size_t RemoteStreams::Flow::pass(std::size_t sharers) {
   write();
   untaken = waiting.size();
   return ended || !writer ? 0 : window.credit(untaken, sharers);
 }
 
-bool PlaceStreams::take_credit(const Frame& frame, Channel wanted) {
+bool RemoteStreams::take_credit(const Frame& frame, Channel wanted) {
   Channel channel{};
   std::size_t bytes = 0;
   if (!read_credit(frame, channel, bytes) || channel != wanted) return false;

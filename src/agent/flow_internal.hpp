@@ -20,7 +20,7 @@ void widen_pipe(int fd);
 }  // namespace inner
 
 // Bytes on their way to a descriptor that does not block. Linear in what goes through it.
-struct PlaceQueue {
+struct SendQueue {
   std::string bytes = {};  // frames are added at its end
   std::size_t written = 0;
 
@@ -34,7 +34,7 @@ struct PlaceQueue {
 // What the receiver of a stream has allowed the sender. The last one of n commands gets
 // most_window / n, and each at least stream_window: together at most
 // (1 + ln n) * most_window + n * stream_window.
-struct PlaceWindow {
+struct StreamWindow {
   std::size_t left = stream_window;     // bytes that may still come
   std::size_t allowed = stream_window;  // `left` after the last credit, and what had come
 
@@ -50,13 +50,13 @@ struct PlaceWindow {
 };
 
 // The streams of a command there, or of a connection of one. The mutex of the link guards them.
-struct PlaceStreams {
+struct RemoteStreams {
   // One on its way to its reader.
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = PlaceQueue();  // does not fit into the pipe
-    PlaceWindow window = PlaceWindow();
+    SendQueue waiting = SendQueue();  // does not fit into the pipe
+    StreamWindow window = StreamWindow();
     std::size_t untaken = 0;  // bytes that came and were not read
     bool ended = false;       // no more come
     bool is_socket = false;   // the writer is read from, too

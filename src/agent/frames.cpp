@@ -49,7 +49,7 @@ bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
 
 }  // namespace inner
 
-bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
+bool FrameReader::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
   while (!bytes.empty()) {
     // A frame that came in pieces is put together, any other is used where it lies.
     const auto move_in = [&](std::size_t size) {

@@ -16,7 +16,7 @@
 //   hello        client  0        JSON: see new_hello()
 //   hello        agent   0        JSON: what the agent has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
-//   start        client  command  the last part, see PlaceRequest; the command begins. One without
+//   start        client  command  the last part, see StartRequest; the command begins. One without
 //                                 a program answers a FileMessage: see answer_question()
 //   input        client  command  bytes for standard input
 //   input_end    client  command  nothing
@@ -25,7 +25,7 @@
 //   started      agent   command  its number in the place's process table, in 4 bytes, when asked
 //   out, err     agent   command  bytes of that stream
 //   input_closed agent   command  nothing: the command reads standard input no more
-//   told         agent   command  part of what was written to descriptor 3, before the end
+//   session_data agent   command  part of what was written to descriptor 3, before the end
 //   end          agent   command  JSON: what became of it; it also ends one that did not start
 //   bye          agent   0        nothing: it ends, and all that it has started is dead
 //   resize       client  command  rows and columns of its terminal, in 4 bytes each; only to an
@@ -58,7 +58,7 @@
 // At first stream_window bytes of each stream may be on their way. The receiver allows more by
 // `credit` when its reader has taken them, up to the stream's share of most_window, which is
 // 400 MiB a second if a round trip takes 20 ms. So a flood of one command does not hold up another
-// one, and memory is bounded: 200 commands whose output is not read hold 150 MiB, see PlaceWindow.
+// one, and memory is bounded: 200 commands whose output is not read hold 150 MiB, see StreamWindow.
 #pragma once
 
 #include "base/base.hpp"
@@ -69,7 +69,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-inline constexpr int place_protocol = 1;
+inline constexpr int agent_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
@@ -93,7 +93,7 @@ enum class FrameKind : unsigned char {
   out,
   err,
   input_closed,
-  told,
+  session_data,
   end,
   bye,
   resize,
@@ -124,7 +124,7 @@ inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive
 }  // namespace inner
 
 // Finds the frames in bytes that come in any pieces. Holds one frame at most.
-class PlaceFrames {
+class FrameReader {
  public:
   // Calls `use` with each whole frame, and with each piece of one of a stream, as long as it
   // returns true. False: it did not, or a payload is too long.

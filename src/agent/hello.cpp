@@ -19,13 +19,13 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-bool PlaceAgent::greet(std::string_view text) {
+bool CommandAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
   if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
   greeted_ = true;
   ends_lines_ = (*hello)["lines"sv].as_bool();
   Json answer = Json::object();
-  set_member(answer, "protocol", place_protocol);
+  set_member(answer, "protocol", agent_protocol);
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
   set_member(answer, "resizes", true);
   set_member(answer, "connections", true);
@@ -35,11 +35,11 @@ bool PlaceAgent::greet(std::string_view text) {
 }
 
 // Prepares the place as a hello asks for it, and describes it in the answer.
-Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
+Expected<void> CommandAgent::settle(const Json& hello, Json& answer) {
   const auto refusal = [](const char* why, Pieces values = {}) {
     return make_error(ErrorCode::unsupported, why, values);
   };
-  if (hello["protocol"sv].as_integer() != place_protocol) return refusal("another protocol");
+  if (hello["protocol"sv].as_integer() != agent_protocol) return refusal("another protocol");
   keep_alive_ = std::chrono::milliseconds(
       std::max<std::int64_t>(1000, hello["keep_alive"sv].as_integer(keep_alive_.count())));
   set_member(answer, "nonces", answers_to(hello["nonces"sv]));
@@ -63,19 +63,19 @@ Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
     set_member(answer, "machine", system.machine);
     set_member(answer, "host", system.nodename);
   }
-  std::string ground = hello["ground"sv].as_string();
-  if (auto ok = settle_ground(hello, ground); !ok) return ok;
-  set_member(answer, "ground", ground);
-  return settle_sandbox(hello, ground, answer);
+  std::string root_list = hello["ground"sv].as_string();
+  if (auto ok = settle_workspace(hello, root_list); !ok) return ok;
+  set_member(answer, "ground", root_list);
+  return settle_sandbox(hello, root_list, answer);
 }
 
 // Finds the workspace, and the variables of commands.
-Expected<void> PlaceAgent::settle_ground(const Json& hello, std::string& ground) {
+Expected<void> CommandAgent::settle_workspace(const Json& hello, std::string& root_list) {
   is_remote_ = hello["remote"sv].as_bool();
   EnvironmentOptions variables;
   variables.keep_all = true;
   if (workspace_) {
-    if (auto ok = workspace_->settle(hello, ground, variables); !ok) return ok;
+    if (auto ok = workspace_->settle(hello, root_list, variables); !ok) return ok;
   } else if (is_remote_ || hello.find("copy"sv)) {
     return make_error(ErrorCode::unsupported,
                       "this agent is for containers: it has no workspace of its own");
@@ -87,8 +87,8 @@ Expected<void> PlaceAgent::settle_ground(const Json& hello, std::string& ground)
 }
 
 // Makes the sandbox of commands, and their home where they are in one.
-Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view ground,
-                                          Json& answer) {
+Expected<void> CommandAgent::settle_sandbox(const Json& hello, std::string_view root_list,
+                                            Json& answer) {
   SandboxOptions wanted = sandbox_options_from(hello["sandbox"sv]);
   const char* const path = std::getenv("PATH");
   if (path) wanted.search_path = path;
@@ -100,7 +100,7 @@ Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view gr
     home = home_->path().c_str();
     wanted.writable.push_back(home_->path());
     std::string workspace;
-    const std::vector<Root> roots = roots_in(ground, workspace);
+    const std::vector<Root> roots = roots_in(root_list, workspace);
     if (roots.empty() && !workspace.empty()) wanted.writable.push_back(workspace);
     for (const Root& root : roots)
       if (root.permission != Permission::none)

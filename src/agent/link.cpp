@@ -24,7 +24,7 @@ namespace {
 constexpr std::size_t longest_account = 1024;
 
 // What transports write when they fail, and what to do about it: see help_in().
-constexpr std::string_view place_troubles =
+constexpr std::string_view transport_troubles =
     "place_agent: \tthe agent cannot be put there\n"
     "host key verification failed\tits host key is not known, or another one than before: connect "
     "once by hand and compare it\n"
@@ -41,21 +41,21 @@ constexpr std::string_view no_agent_there =
     "not found|no such file\tthere is no such program there: install codeexec-mcp, name it "
     "(place_agent_path), or let it be copied (place_agent)\n";
 
-struct PlaceFact {
+struct NamedFact {
   const char* name;
   std::string PlaceFacts::*member;
 };
-constexpr PlaceFact place_facts[] = {{"version", &PlaceFacts::version},
+constexpr NamedFact named_facts[] = {{"version", &PlaceFacts::version},
                                      {"machine", &PlaceFacts::machine},
                                      {"host", &PlaceFacts::host},
                                      {"home", &PlaceFacts::home}};
 
 }  // namespace
 
-Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
+Expected<std::shared_ptr<AgentLink>> AgentLink::open(const Wanted& wanted,
                                                      const std::optional<CancelToken>& cancel) {
   const CancellationPause pause;
-  auto link = new_shared<PlaceLink>(wanted);
+  auto link = new_shared<AgentLink>(wanted);
   if (auto ok = link->line_.start(wanted.transport); !ok)
     return with_prefix("cannot reach %: ", {wanted.name}, ok.error());
   for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
@@ -70,7 +70,7 @@ Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
   return link;
 }
 
-PlaceLink::~PlaceLink() {
+AgentLink::~AgentLink() {
   if (owner_ != ::getpid()) {
     has_thread_ = false;
     return;
@@ -88,7 +88,7 @@ PlaceLink::~PlaceLink() {
   wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
 }
 
-bool PlaceLink::is_lost() const {
+bool AgentLink::is_lost() const {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!lost()) return false;
@@ -97,22 +97,22 @@ bool PlaceLink::is_lost() const {
   return true;
 }
 
-std::string PlaceLink::reason() const {
+std::string AgentLink::reason() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return reason_;
 }
 
-void* PlaceLink::thread_main(void* self) {
-  auto& link = *static_cast<PlaceLink*>(self);
+void* AgentLink::thread_main(void* self) {
+  auto& link = *static_cast<AgentLink*>(self);
   while (link.pump(-1, Clock::time_point::max())) {
   }
   return nullptr;
 }
 
 // The error of an agent that has not answered.
-SharedError PlaceLink::failure() const {
+SharedError AgentLink::failure() const {
   std::string said = said_.text();
-  std::string_view help = help_in(said, place_troubles);
+  std::string_view help = help_in(said, transport_troubles);
   if (help.empty() && !is_container_) help = help_in(said, no_agent_there);
   while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
   return make_error(ErrorCode::io, "cannot reach %: %%%%%",
@@ -120,17 +120,17 @@ SharedError PlaceLink::failure() const {
                      said.empty() ? "" : "; it said: ", printable(said)});
 }
 
-Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+Expected<void> AgentLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
   AgentUpload upload;
   if (auto ok = wanted.upload(upload); !ok) return ok;
   if (!upload.script.empty()) {
-    cargo_ = upload.program;
+    upload_ = upload.program;
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       send(upload.script);
     }
     if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
-    cargo_ = {};
+    upload_ = {};
     queue_.bytes.shrink_to_fit();
   }
   std::optional<Nonce> nonce;
@@ -156,14 +156,14 @@ Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<Cancel
 }
 
 // Waits until an agent speaks or has answered.
-Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
+Expected<void> AgentLink::wait_for_agent(const Wanted& wanted,
                                          const std::optional<CancelToken>& cancel, Life until) {
   const Clock::time_point start = Clock::now();
   while (life_ < until) {
     if (cancel && cancel->cancelled()) return cancelled_before_start();
     // A copy may take a second more for each 32 kB.
     const Clock::time_point deadline =
-        later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
+        later(start, wanted.connect_timeout + std::chrono::milliseconds(uploaded_ / 32));
     if (Clock::now() >= deadline) {
       const std::lock_guard<std::mutex> lock(mutex_);
       lose("it did not answer within % s", {seconds_text(wanted.connect_timeout)});
@@ -175,26 +175,26 @@ Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
   return {};
 }
 
-Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
-  const Json& told = *greeting_;
-  if (told["protocol"sv] != Json(place_protocol))
+Expected<void> AgentLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
+  const Json& answer = *greeting_;
+  if (answer["protocol"sv] != Json(agent_protocol))
     return make_error(ErrorCode::unsupported,
                       "the agent in % speaks protocol %, and this program %%",
-                      {name_, printable(told["protocol"sv].dump()), place_protocol,
+                      {name_, printable(answer["protocol"sv].dump()), agent_protocol,
                        ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
-  if (told.find("error"))
+  if (answer.find("error"))
     return make_error(ErrorCode::unsupported, "the agent in % said: %",
-                      {name_, printable(bounded(told["error"sv]))});
-  for (const PlaceFact& fact : place_facts) facts_.*fact.member = bounded(told[fact.name]);
-  facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
-  facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
-  resizes_ = told["resizes"sv].as_bool();
-  if (wanted.hello["connections"sv].as_bool() && !told["connections"sv].as_bool())
+                      {name_, printable(bounded(answer["error"sv]))});
+  for (const NamedFact& fact : named_facts) facts_.*fact.member = bounded(answer[fact.name]);
+  facts_.uid = static_cast<std::uint64_t>(answer["uid"sv].as_integer());
+  facts_.sandbox = sandbox_report_from(answer["sandbox"sv]);
+  resizes_ = answer["resizes"sv].as_bool();
+  if (wanted.hello["connections"sv].as_bool() && !answer["connections"sv].as_bool())
     return make_error(ErrorCode::unsupported,
                       "network: 'allow' needs an agent of version % in %, which has %",
                       {CODEEXEC_VERSION_STRING, name_, printable(facts_.version)});
-  ground_ = told["ground"sv].as_string();
-  const Json& seen = told["nonces"sv][0];
+  root_list_ = answer["ground"sv].as_string();
+  const Json& seen = answer["nonces"sv][0];
   if (!nonce.empty() && seen.as_string() != nonce)
     return make_error(
         ErrorCode::unsupported,

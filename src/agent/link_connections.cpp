@@ -14,11 +14,11 @@ namespace codeexec {
 inline namespace v0_1 {
 
 // False: no agent sends such a frame.
-bool PlaceLink::take_for_connection(const Frame& frame) {
+bool AgentLink::take_for_connection(const Frame& frame) {
   if (frame.kind == FrameKind::connect) return take_connect(frame);
   const auto at = connections_.find(frame.id);
   if (at == connections_.end() || !at->second.running) return false;
-  PlaceStreams& connection = at->second;
+  RemoteStreams& connection = at->second;
   if (frame.kind == FrameKind::credit) return connection.take_credit(frame, Channel::input);
   if (frame.kind != FrameKind::out && frame.kind != FrameKind::end) return false;
   if (frame.payload.empty()) {
@@ -31,17 +31,17 @@ bool PlaceLink::take_for_connection(const Frame& frame) {
   return true;
 }
 
-bool PlaceLink::take_connect(const Frame& frame) {
+bool AgentLink::take_connect(const Frame& frame) {
   const auto command = commands_.find(frame.payload.size() == 4 ? number_in(frame.payload) : 0);
   std::size_t running = 0;
   for (const auto& [id, connection] : connections_) running += connection.running ? 1 : 0;
   if (command == commands_.end() || (command->second && !command->second->streams_.running) ||
       running == most_connections || connections_.count(frame.id) != 0)
     return false;
-  PlaceStreams& made = connections_[frame.id];
+  RemoteStreams& made = connections_[frame.id];
   made.id = frame.id;
   made.running = made.out.is_socket = true;
-  made.source = PlaceStreams::Source::socket;
+  made.source = RemoteStreams::Source::socket;
   if (command->second && command->second->connect) made.out.writer = command->second->connect();
   if (made.out.writer) return true;
   send(FrameKind::signal, frame.id, kill_text);
@@ -49,14 +49,14 @@ bool PlaceLink::take_connect(const Frame& frame) {
 }
 
 // Brings to the proxy what it takes. Of connections that have ended, a few may go on with that.
-void PlaceLink::serve(PlaceStreams& connection) {
-  PlaceStreams::Flow& out = connection.out;
+void AgentLink::serve(RemoteStreams& connection) {
+  RemoteStreams::Flow& out = connection.out;
   const std::size_t credit = out.pass(commands_.size() + connections_.size());
   if (connection.running) {
     if (credit != 0) send(FrameKind::credit, connection.id, credit_text(Channel::out, credit));
     return;
   }
-  connection.source = PlaceStreams::Source::nothing;
+  connection.source = RemoteStreams::Source::nothing;
   if (out.waiting.empty() || !out.writer || connections_.size() > most_connections + 32)
     connections_.erase(connection.id);
 }

@@ -19,15 +19,15 @@ inline namespace v0_1 {
 inline namespace inner {
 
 // What a shell writes when it wants the program of an agent: see AgentUpload.
-inline constexpr std::string_view bring_mark = "codeexec-bring\n";
+inline constexpr std::string_view upload_mark = "codeexec-bring\n";
 
 }  // namespace inner
 
-class PlaceCommand;
+class AgentCommand;
 
 // The program of an agent, for a shell at the other end, which becomes that.
 struct AgentUpload {
-  // For the shell. It writes bring_mark where it has no such program, and reads that from the same
+  // For the shell. It writes upload_mark where it has no such program, and reads that from the same
   // pipe.
   std::string script = {};
   std::string program = {};
@@ -44,9 +44,9 @@ struct AgentUpload {
 //                                                     settle(): all commands end
 //
 // The thread writes what comes into the commands' pipes and never waits for one of them: what does
-// not fit stays in PlaceStreams::Flow::waiting, which is no more than the window. It reads the
+// not fit stays in RemoteStreams::Flow::waiting, which is no more than the window. It reads the
 // pipes of their input as far as the agent has given credit.
-class PlaceLink {
+class AgentLink {
  public:
   struct Wanted {
     std::string name = {};  // for messages
@@ -55,7 +55,8 @@ class PlaceLink {
     Json hello = {};                  // see new_hello()
     std::string workspace = {};       // that must be the same there; empty: any
     Function<void()> meanwhile = {};  // called once the transport has been started
-    // When a shell is at the other end: what it is given. Called once the transport has been started.
+    // Fills in what a shell at the other end is given; empty: an agent is there. Called once the
+    // transport has been started.
     Function<Expected<void>(AgentUpload&)> upload = {};
     // Returns why the other end has gone, on one line; empty: not known. Called once the connection
     // was lost, in the thread of the link.
@@ -63,30 +64,30 @@ class PlaceLink {
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
-  static Expected<std::shared_ptr<PlaceLink>> open(const Wanted& wanted,
+  static Expected<std::shared_ptr<AgentLink>> open(const Wanted& wanted,
                                                    const std::optional<CancelToken>& cancel);
-  explicit PlaceLink(const Wanted& wanted)
+  explicit AgentLink(const Wanted& wanted)
       : name_(wanted.name),
         keep_alive_(wanted.hello["keep_alive"sv].as_integer()),
         is_container_(wanted.hello["container"sv].as_bool()),
         account_(wanted.account),
         last_heard_(Clock::now()) {}
-  PlaceLink(const PlaceLink&) = delete;
-  PlaceLink& operator=(const PlaceLink&) = delete;
+  AgentLink(const AgentLink&) = delete;
+  AgentLink& operator=(const AgentLink&) = delete;
   // What runs there is killed.
-  ~PlaceLink();
+  ~AgentLink();
 
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   // The workspace and the roots there, as the agent has answered.
-  const std::string& ground() const { return ground_; }
+  const std::string& root_list() const { return root_list_; }
   // True only when the reason is known, which may take some seconds.
   bool is_lost() const;
   // In UTF-8.
   std::string reason() const;
 
  private:
-  friend class PlaceCommand;
+  friend class AgentCommand;
 
   // A pipe of a command that is waited for.
   struct Watched {
@@ -110,10 +111,10 @@ class PlaceLink {
   bool take_frame(const Frame& frame);
   bool take_for_connection(const Frame& frame);
   bool take_connect(const Frame& frame);
-  bool take_end(PlaceCommand& command, std::string_view text);
-  PlaceStreams* find(std::uint32_t id);
-  void read_input(PlaceStreams& streams);
-  void serve(PlaceStreams& connection);
+  bool take_end(AgentCommand& command, std::string_view text);
+  RemoteStreams* find(std::uint32_t id);
+  void read_input(RemoteStreams& streams);
+  void serve(RemoteStreams& connection);
   void send(std::string_view bytes);
   void send(FrameKind kind, std::uint32_t id, std::string_view payload);
   void flush();
@@ -128,7 +129,7 @@ class PlaceLink {
   const Function<std::string()> account_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = PlaceFacts();
-  std::string ground_ = {};
+  std::string root_list_ = {};
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();
@@ -145,17 +146,17 @@ class PlaceLink {
   bool resizes_ = false;     // so its agent can
   Capture said_{4096};       // standard error, and before the mark standard output
   std::string unmarked_ = {};
-  std::string_view cargo_ = {};  // the agent's program, until the shell there asks for it
-  std::size_t brought_ = 0;      // its size, when it was sent
+  std::string_view upload_ = {};  // the agent's program, until the shell there asks for it
+  std::size_t uploaded_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
-  PlaceFrames reader_ = {};
-  PlaceQueue queue_ = PlaceQueue();  // for the agent
+  FrameReader reader_ = {};
+  SendQueue queue_ = SendQueue();  // for the agent
   Clock::time_point last_heard_;
   Clock::time_point last_sent_ = {};
   std::uint32_t last_id_ = 0;
   // Null: the command is gone here, and its end is still to come.
-  std::map<std::uint32_t, PlaceCommand*> commands_ = {};
-  std::map<std::uint32_t, PlaceStreams> connections_ = {};
+  std::map<std::uint32_t, AgentCommand*> commands_ = {};
+  std::map<std::uint32_t, RemoteStreams> connections_ = {};
 };
 
 }  // namespace v0_1

@@ -24,13 +24,13 @@ constexpr std::size_t longest_preface = std::size_t{64} << 10;
 }  // namespace
 
 // Adds the pipes of commands, under the mutex.
-void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
+void AgentLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
                       Clock::time_point& deadline) {
-  const auto add = [&](PlaceStreams& streams) {
+  const auto add = [&](RemoteStreams& streams) {
     for (const Channel channel : {Channel::out, Channel::err, Channel::input}) {
       const bool is_input = channel == Channel::input;
       const int fd = is_input ? streams.input_fd() : streams.flow(channel).writer.get();
-      const bool is_closing = is_input && streams.source == PlaceStreams::Source::closing;
+      const bool is_closing = is_input && streams.source == RemoteStreams::Source::closing;
       // Input is read only while the queue is short: the rest waits in its pipe.
       if (is_input ? fd < 0 || (!is_closing && streams.input_window == 0) ||
                          queue_.size() >= longest_payload
@@ -47,7 +47,7 @@ void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
 }
 
 // Waits for an event and handles it. False: the link is being destroyed.
-bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
+bool AgentLink::pump(int cancel, Clock::time_point deadline) {
   std::vector<pollfd> set;
   std::vector<Watched> watched;
   {
@@ -77,7 +77,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
   if (set[1].revents && !lost()) receive();
   if (set[3].revents && !lost()) flush();
   for (std::size_t i = 0; i < watched.size(); ++i) {
-    PlaceStreams* const streams = find(watched[i].id);
+    RemoteStreams* const streams = find(watched[i].id);
     if (!streams) continue;
     const bool is_input = watched[i].channel == Channel::input;
     if (!set[i + 5].revents && !(is_input && !streams->input.empty())) continue;
@@ -93,7 +93,7 @@ bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
   return true;
 }
 
-void PlaceLink::check_life(Clock::time_point now) {
+void AgentLink::check_life(Clock::time_point now) {
   // Before an agent speaks, connect_timeout holds.
   if (!speaks()) return;
   if (now >= later(last_heard_, keep_alive_))
@@ -103,7 +103,7 @@ void PlaceLink::check_life(Clock::time_point now) {
   last_sent_ = now;
 }
 
-void PlaceLink::receive() {
+void AgentLink::receive() {
   if (!buffer_) buffer_.reset(new char[longest_payload]);
   const ssize_t size = ::read(line_.out.get(), buffer_.get(), longest_payload);
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
@@ -118,16 +118,16 @@ void PlaceLink::receive() {
   take_bytes({buffer_.get(), static_cast<std::size_t>(size)});
 }
 
-void PlaceLink::take_bytes(std::string_view bytes) {
+void AgentLink::take_bytes(std::string_view bytes) {
   std::string rest;
   if (!speaks()) {
     const std::size_t from =
         unmarked_.size() - std::min(unmarked_.size(), greeting_mark.size() + 8);
     unmarked_ += bytes;
-    if (!cargo_.empty() && unmarked_.find(bring_mark, from) != std::string::npos) {
+    if (!upload_.empty() && unmarked_.find(upload_mark, from) != std::string::npos) {
       unmarked_.clear();
-      brought_ = cargo_.size();
-      return send(std::exchange(cargo_, {}));
+      uploaded_ = upload_.size();
+      return send(std::exchange(upload_, {}));
     }
     const std::size_t mark = unmarked_.find(greeting_mark, from);
     const std::size_t end = unmarked_.find('\n', mark);
@@ -140,7 +140,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
     said_.add(std::string_view(unmarked_).substr(0, mark));
     const std::size_t number = mark + greeting_mark.size();
     const std::string version = unmarked_.substr(number, end - number);
-    if (version != std::to_string(place_protocol)) {
+    if (version != std::to_string(agent_protocol)) {
       life_ = Life::answered;
       greeting_ = Json::object();
       return set_member(*greeting_, "protocol", printable(version));
@@ -155,7 +155,7 @@ void PlaceLink::take_bytes(std::string_view bytes) {
 }
 
 // False: no agent sends such a frame.
-bool PlaceLink::take_frame(const Frame& frame) {
+bool AgentLink::take_frame(const Frame& frame) {
   const std::string_view payload = frame.payload;
   if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
   if (frame.kind == FrameKind::hello) {
@@ -175,7 +175,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
     return true;
   }
   if (!at->second->streams_.running) return false;
-  PlaceCommand& command = *at->second;
+  AgentCommand& command = *at->second;
   switch (frame.kind) {
     case FrameKind::out:
       return command.streams_.out.take(payload);
@@ -192,9 +192,10 @@ bool PlaceLink::take_frame(const Frame& frame) {
     case FrameKind::input_closed:
       command.streams_.input_reader.reset();
       return payload.empty();
-    case FrameKind::told:
-      command.told_ += payload;
-      return command.request_.tells && command.told_.size() <= longest_session_text;
+    case FrameKind::session_data:
+      command.session_data_ += payload;
+      return command.request_.follows_session &&
+             command.session_data_.size() <= longest_session_text;
     case FrameKind::end:
       return take_end(command, payload);
     default:
@@ -202,7 +203,7 @@ bool PlaceLink::take_frame(const Frame& frame) {
   }
 }
 
-bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
+bool AgentLink::take_end(AgentCommand& command, std::string_view text) {
   const bool ok = read_end(text, command.end_.emplace());
   if (ok)
     command.come_to_an_end();
@@ -211,14 +212,14 @@ bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
   return ok;
 }
 
-PlaceStreams* PlaceLink::find(std::uint32_t id) {
+RemoteStreams* AgentLink::find(std::uint32_t id) {
   if (const auto at = connections_.find(id); at != connections_.end()) return &at->second;
   const auto at = commands_.find(id);
   return at != commands_.end() && at->second ? &at->second->streams_ : nullptr;
 }
 
-void PlaceLink::read_input(PlaceStreams& streams) {
-  using Source = PlaceStreams::Source;
+void AgentLink::read_input(RemoteStreams& streams) {
+  using Source = RemoteStreams::Source;
   if (streams.source == Source::closing) {
     streams.source = Source::nothing;
     return send(FrameKind::signal, streams.id, "\x01"sv);  // SIGHUP
@@ -240,7 +241,7 @@ void PlaceLink::read_input(PlaceStreams& streams) {
 }
 
 // Under the mutex. What the pipe does not take at once goes into the queue.
-void PlaceLink::send(std::string_view bytes) {
+void AgentLink::send(std::string_view bytes) {
   if (lost() || !line_.input) return;
   const bool waits = !queue_.empty();
   queue_.bytes += bytes;
@@ -249,13 +250,13 @@ void PlaceLink::send(std::string_view bytes) {
   if (!queue_.empty()) wake();
 }
 
-void PlaceLink::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
+void AgentLink::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   std::string frame;
   put_frame(frame, kind, id, payload);
   send(frame);
 }
 
-void PlaceLink::flush() {
+void AgentLink::flush() {
   const ssize_t size = queue_.write_to(line_.input.get());
   if (size > 0) last_sent_ = Clock::now();
   if (size >= 0 || errno == EAGAIN || errno == EINTR) return;
@@ -264,12 +265,12 @@ void PlaceLink::flush() {
   line_.input.reset();
 }
 
-void PlaceLink::wake() {
+void AgentLink::wake() {
   if (wake_in_) (void)!::write(wake_in_.get(), "", 1);
 }
 
 // Ends the connection. Output that came before still goes to its readers.
-void PlaceLink::lose(const char* reason, Pieces values) {
+void AgentLink::lose(const char* reason, Pieces values) {
   if (lost()) return;
   if (!speaks()) said_.add(unmarked_);
   reason_ = concat(reason, values);
@@ -285,12 +286,12 @@ void PlaceLink::lose(const char* reason, Pieces values) {
 }
 
 // Asks for the reason, once, and ends all commands with it.
-void PlaceLink::settle(std::unique_lock<std::mutex>& lock) {
+void AgentLink::settle(std::unique_lock<std::mutex>& lock) {
   if (life_ == Life::lost && account_) {
     lock.unlock();
-    const std::string told = account_();
+    const std::string cause = account_();
     lock.lock();
-    if (!told.empty()) append_all(reason_, "; %", {told});
+    if (!cause.empty()) append_all(reason_, "; %", {cause});
   }
   settled_.cancel();
   connections_.clear();

@@ -33,14 +33,15 @@ constexpr NamedMember<SandboxOptions, std::vector<std::string>> sandbox_paths[] 
     {"readable", &SandboxOptions::readable},
     {"protected_paths", &SandboxOptions::protected_paths}};
 
-constexpr NamedMember<PlaceRequest, bool> start_flags[] = {{"script", &PlaceRequest::has_script},
-                                                           {"tells", &PlaceRequest::tells},
-                                                           {"merge", &PlaceRequest::merge_streams},
-                                                           {"input", &PlaceRequest::has_input},
-                                                           {"wait", &PlaceRequest::waited_for}};
+constexpr NamedMember<StartRequest, bool> start_flags[] = {
+    {"script", &StartRequest::has_script},
+    {"tells", &StartRequest::follows_session},
+    {"merge", &StartRequest::merge_streams},
+    {"input", &StartRequest::has_input},
+    {"wait", &StartRequest::waited_for}};
 
-constexpr NamedMember<PlaceRequest, std::vector<std::string>> start_texts[] = {
-    {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
+constexpr NamedMember<StartRequest, std::vector<std::string>> start_texts[] = {
+    {"argv", &StartRequest::argv}, {"set", &StartRequest::set}, {"unset", &StartRequest::unset}};
 
 // The numbers of an `end`: the bounds of each, and its value where it is missing.
 struct EndNumber {
@@ -76,7 +77,7 @@ inline namespace inner {
 
 Json new_hello(std::chrono::milliseconds keep_alive) {
   Json hello = Json::object();
-  set_member(hello, "protocol", place_protocol);
+  set_member(hello, "protocol", agent_protocol);
   set_member(hello, "version", CODEEXEC_VERSION_STRING);
   set_member(hello, "keep_alive", static_cast<long long>(keep_alive.count()));
   return hello;
@@ -87,10 +88,10 @@ std::optional<Json> answer_in(std::string_view printed) {
   const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
   if (end == std::string_view::npos) return {};
   std::optional<Json> answer;
-  PlaceFrames frames;
+  FrameReader frames;
   frames.add(printed.substr(end + 1), [&answer](const Frame& frame) {
-    if (auto told = Json::parse(frame.payload); told && frame.kind == FrameKind::hello)
-      answer = std::move(*told);
+    if (auto parsed = Json::parse(frame.payload); parsed && frame.kind == FrameKind::hello)
+      answer = std::move(*parsed);
     return !answer;
   });
   return answer;
@@ -204,36 +205,36 @@ SandboxReport sandbox_report_from(const Json& object) {
   return report;
 }
 
-std::string ground_of(std::string_view workspace, const std::vector<Root>& roots) {
-  std::string ground(workspace);
+std::string root_list_of(std::string_view workspace, const std::vector<Root>& roots) {
+  std::string list(workspace);
   for (const Root& root : roots) {
     const char permission = static_cast<char>('0' + static_cast<int>(root.permission));
-    append_all(ground, {"\0"sv, std::string_view(&permission, 1), root.path});
+    append_all(list, {"\0"sv, std::string_view(&permission, 1), root.path});
   }
-  return ground;
+  return list;
 }
 
-std::vector<Root> roots_in(std::string_view ground, std::string& workspace) {
+std::vector<Root> roots_in(std::string_view list, std::string& workspace) {
   std::vector<Root> roots;
-  workspace = take_part(ground, '\0');
-  while (!ground.empty()) {
-    const auto permission = static_cast<Permission>(std::min(ground[0] & 3, 2));
-    ground.remove_prefix(1);
-    roots.push_back({std::string(take_part(ground, '\0')), permission});
+  workspace = take_part(list, '\0');
+  while (!list.empty()) {
+    const auto permission = static_cast<Permission>(std::min(list[0] & 3, 2));
+    list.remove_prefix(1);
+    roots.push_back({std::string(take_part(list, '\0')), permission});
   }
   return roots;
 }
 
 }  // namespace inner
 
-PlaceRequest PlaceRequest::question() {
-  PlaceRequest request;
+StartRequest StartRequest::question() {
+  StartRequest request;
   request.argv.push_back({});
   request.has_input = true;
   return request;
 }
 
-std::string PlaceRequest::text() const {
+std::string StartRequest::text() const {
   Json head = Json::object();
   for (const auto& flag : start_flags)
     if (this->*flag.member) set_member(head, flag.name, true);
@@ -255,7 +256,7 @@ std::string PlaceRequest::text() const {
   return text;
 }
 
-bool PlaceRequest::read(std::string_view text) {
+bool StartRequest::read(std::string_view text) {
   std::string head_text;
   if (!take_text(text, head_text)) return false;
   const auto head = Json::parse(head_text);

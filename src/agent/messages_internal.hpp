@@ -16,7 +16,7 @@ inline namespace inner {
 // The first frame of every client, to which a client adds its wishes:
 //
 //   sandbox      what commands are held to; without it, they are in a strict one
-//   ground       the workspace and the roots, see ground_of(); empty: any
+//   ground       the workspace and the roots, see root_list_of(); empty: any
 //   remote       the workspace is only there, and the ground is looked up, unless `found`
 //   copy         the workspace is copied there, see copy_options(). `marked`: see CopyMark
 //   venv         a virtual environment, and `auto_venv`: those of workspaces count
@@ -45,14 +45,14 @@ SandboxReport sandbox_report_from(const Json& object);
 std::vector<std::string> texts_in(const Json& list);
 
 // A workspace, and each root after a NUL and its Permission as a digit.
-std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
-std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
+std::string root_list_of(std::string_view workspace, const std::vector<Root>& roots);
+std::vector<Root> roots_in(std::string_view list, std::string& workspace);
 
 }  // namespace inner
 
 // A command, as the payload of `start` has it: an object of JSON, then these texts, each with a NUL
 // after it, then the script.
-struct PlaceRequest {
+struct StartRequest {
   std::string work_dir = {};
   std::string venv = {};  // its `bin` goes before the PATH there; empty: none
   std::vector<std::string> argv = {};
@@ -60,7 +60,7 @@ struct PlaceRequest {
   std::vector<std::string> unset = {};  // names
   bool has_script = false;              // becomes descriptor 3
   std::string script = {};
-  bool tells = false;  // descriptor 3 is a pipe to the session
+  bool follows_session = false;  // descriptor 3 is a pipe to the session
   bool merge_streams = false;
   int terminal_rows = 0;
   int terminal_cols = 0;
@@ -70,7 +70,7 @@ struct PlaceRequest {
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(0);
 
   // A program of the agent's own, which answers questions until its input ends.
-  static PlaceRequest question();
+  static StartRequest question();
   std::string text() const;
   // False: it is not as text() makes it.
   bool read(std::string_view text);

@@ -19,8 +19,8 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
-  PlaceRequest request;
+bool CommandAgent::start(std::uint32_t id, std::string_view text) {
+  StartRequest request;
   if (id == 0 || (id & connection_bit) != 0 || find(id) || !request.read(text)) return false;
   ProcessOptions options;
   options.on_output = [this, id](Stream stream, std::string_view bytes) {
@@ -66,8 +66,8 @@ bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
   return true;
 }
 
-Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
-                                   ProcessOptions& options) {
+Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, UniqueFd& passed,
+                                     ProcessOptions& options) {
   if (commands_.size() > most_commands)
     return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
   if (request.argv[0].empty() && !workspace_)
@@ -121,8 +121,8 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
     auto script = anonymous_file(request.script);
     if (!script) return script.failure();
     passed = std::move(*script);
-  } else if (request.tells) {
-    if (auto ok = make_session_pipe(command.told, passed); !ok) return ok;
+  } else if (request.follows_session) {
+    if (auto ok = make_session_pipe(command.session_pipe, passed); !ok) return ok;
   }
   options.pass_fd = passed.get();
   return {};
@@ -130,7 +130,7 @@ Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, Uniq
 
 // A command in a sandbox has a network with a socket of its own. All in a container have one
 // network, so each gets a port there.
-Expected<void> PlaceAgent::give_proxy(Running& command, ProcessOptions& options) {
+Expected<void> CommandAgent::give_proxy(Running& command, ProcessOptions& options) {
   if (contained_) {
     unsigned port = 0;
     UniqueFd socket = listen_for_proxy(port);

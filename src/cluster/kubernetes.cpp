@@ -130,12 +130,12 @@ Expected<PodState> KubernetesPods::wait_for(const char* kind, std::string& name,
   if (state && *state == pod_ready && kind == claim_kind) {
     // A sandbox of a pool says which pod it has.
     name = watch.seen["status"sv]["sandbox"sv]["name"sv].as_string();
-    const ProcessResult told =
+    const ProcessResult shown =
         call_cluster(kubectl_, {"get", "sandboxes.agents.x-k8s.io", name, "-o",
                                 "jsonpath={.metadata.annotations.agents\\.x-k8s\\.io/pod-name}"});
-    if (!told.succeeded())
-      return make_error(ErrorCode::io, "%", {kubectl_trouble(complaint_of(told))});
-    if (!told.out.empty()) name = told.out;
+    if (!shown.succeeded())
+      return make_error(ErrorCode::io, "%", {kubectl_trouble(complaint_of(shown))});
+    if (!shown.out.empty()) name = shown.out;
     return wait_for("pod", name, cancel, deadline, why);
   }
   return state;

@@ -27,7 +27,7 @@ std::string kubernetes_rights(const KubernetesOptions& options) {
   const ProcessResult version = call_cluster(kubectl, {"version", "-o", "json"});
   if (!version.succeeded())
     return concat("FAIL kubectl: %\n", {kubectl_trouble(complaint_of(version))});
-  std::string told = "ok   kubectl\n";
+  std::string report = "ok   kubectl\n";
   std::string role =
       "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
   std::string_view rules = options.warm_pool.empty() ? rules_of_pods : rules_of_claims;
@@ -44,13 +44,13 @@ std::string kubernetes_rights(const KubernetesOptions& options) {
       const std::string_view kind = take_part(of, '/');
       const ProcessResult may =
           call_cluster(kubectl, {"auth", "can-i", verb, kind, concat("--subresource=%", {of})});
-      append_all(told, "%% %\n", {may.succeeded() ? "ok   " : "FAIL ", verb, what});
+      append_all(report, "%% %\n", {may.succeeded() ? "ok   " : "FAIL ", verb, what});
       append_all(list, {list.empty() ? "" : ", ", verb});
     }
     append_all(role, "- {apiGroups: [\"%\"], resources: [%], verbs: [%]}\n",
                {group, resource, list});
   }
-  return told + role;
+  return report + role;
 }
 
 }  // namespace v0_1

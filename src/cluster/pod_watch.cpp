@@ -137,7 +137,7 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
       std::string_view lines = held;
       for (std::size_t end = 0; !done && (end = lines.find('\n')) != std::string_view::npos;) {
         const std::string before = why;
-        if (const auto told = Json::parse(lines.substr(0, end))) state = look_at(*told);
+        if (const auto parsed = Json::parse(lines.substr(0, end))) state = look_at(*parsed);
         done = (state & until) != 0;
         if (!done && on_progress && !why.empty() && why != before)
           on_progress(concat("Kubernetes: %: %", {name, why}));
@@ -168,13 +168,13 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
 }
 
 std::string last_warning(const std::vector<std::string>& kubectl, const std::string& name) {
-  const ProcessResult told =
+  const ProcessResult listed =
       call_cluster(kubectl, {"get", "events", "--sort-by=.lastTimestamp", "--field-selector",
                              concat("type=Warning,involvedObject.name=%", {name}), "-o",
                              "jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}"});
-  std::string_view lines = without_line_ends(told.out);
+  std::string_view lines = without_line_ends(listed.out);
   lines.remove_prefix(std::min(lines.rfind('\n') + 1, lines.size()));
-  return told.succeeded() ? printable(utf8_prefix(lines, 500)) : std::string();
+  return listed.succeeded() ? printable(utf8_prefix(lines, 500)) : std::string();
 }
 
 }  // namespace inner

@@ -113,8 +113,8 @@ SharedError SlurmJobs::refusal() const {
 // A controller that does not answer says nothing of the job.
 Expected<PlaceEngine::Way> SlurmJobs::current() {
   if (job_.empty() || holder_->done()) return PlaceEngine::current();
-  const ProcessResult told = call_cluster({}, {"squeue", "-h", "-j", job_, "-o", "%t"});
-  if (told.succeeded() && told.out != "R\n") return PlaceEngine::current();
+  const ProcessResult queued = call_cluster({}, {"squeue", "-h", "-j", job_, "-o", "%t"});
+  if (queued.succeeded() && queued.out != "R\n") return PlaceEngine::current();
   return way();
 }
 

@@ -30,15 +30,15 @@ Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minu
 
 inline namespace inner {
 
-Json copy_ground(std::string_view ground, const Json& options) {
+Json copy_subject(std::string_view root_list, const Json& options) {
   Json pair = Json::array();
-  pair.push_back(Json(take_part(ground, '\0')));
+  pair.push_back(Json(take_part(root_list, '\0')));
   pair.push_back(options);
   return pair;
 }
 
-int serve_copy(const Json& ground, int in, int out) {
-  const auto opened = CopyTree::of(ground[0].as_string(), PathRules(), ground[1]);
+int serve_copy(const Json& subject, int in, int out) {
+  const auto opened = CopyTree::of(subject[0].as_string(), PathRules(), subject[1]);
   if (!opened) return 1;
 #if defined(__linux__)
   ::prctl(PR_SET_DUMPABLE, 0);  // as the agent
@@ -177,21 +177,22 @@ CopyMark::~CopyMark() {
   if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 
-Expected<std::shared_ptr<PlaceCopy>> PlaceCopy::open(std::shared_ptr<PlaceLink> link,
-                                                     const std::string& workspace,
-                                                     const PathRules& paths, const Json& options) {
-  auto copy = new_shared<PlaceCopy>(std::move(link));
-  std::string_view ground = copy->link_->ground();
+Expected<std::shared_ptr<WorkspaceCopy>> WorkspaceCopy::open(std::shared_ptr<AgentLink> link,
+                                                             const std::string& workspace,
+                                                             const PathRules& paths,
+                                                             const Json& options) {
+  auto copy = new_shared<WorkspaceCopy>(std::move(link));
+  std::string_view root_list = copy->link_->root_list();
   copy->here_ = workspace;
-  copy->there_ = std::string(take_part(ground, '\0'));
+  copy->there_ = std::string(take_part(root_list, '\0'));
   if (!is_canonical_form(copy->there_))
-    return make_error(ErrorCode::io, "% has told a path that is none", {copy->link_->name()});
+    return make_error(ErrorCode::io, "% has reported a path that is none", {copy->link_->name()});
   auto tree = CopyTree::of(workspace, paths, options);
   if (!tree) return tree.failure();
   copy->tree_ = std::move(*tree);
-  PlaceRequest request = PlaceRequest::question();
+  StartRequest request = StartRequest::question();
   request.merge_streams = true;  // there is one reader
-  auto command = std::make_unique<PlaceCommand>(copy->link_, std::move(request));
+  auto command = std::make_unique<AgentCommand>(copy->link_, std::move(request));
   ProcessResult failure;
   if (!command->launch(false, {}, failure))
     return make_error(ErrorCode::io, "%", {failure.message});
@@ -205,12 +206,12 @@ Expected<std::shared_ptr<PlaceCopy>> PlaceCopy::open(std::shared_ptr<PlaceLink> 
   return copy;
 }
 
-std::string PlaceCopy::report(std::string_view where) {
+std::string WorkspaceCopy::report(std::string_view where) {
   return tree_->report.text(concat("workspace %%", {where, link_->name()}), said_);
 }
 
-Expected<void> PlaceCopy::send(const std::optional<CancelToken>& cancel,
-                               std::vector<std::string>& notes) {
+Expected<void> WorkspaceCopy::send(const std::optional<CancelToken>& cancel,
+                                   std::vector<std::string>& notes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   tree_->cancel = &cancel;
   const auto lost = [this] {
@@ -232,7 +233,7 @@ Expected<void> PlaceCopy::send(const std::optional<CancelToken>& cancel,
   return {};
 }
 
-std::string PlaceCopy::fetch() {
+std::string WorkspaceCopy::fetch() {
   const std::lock_guard<std::mutex> lock(mutex_);
   const bool ok = !lost_ && wire_->put({&copy_sends, 1}) && wire_->flush() && tree_->take(*wire_);
   if (ok && tree_->report.problem.empty()) return report("from ");
@@ -241,12 +242,12 @@ std::string PlaceCopy::fetch() {
                 {link_->name(), ok ? tree_->report.problem : "the copy there was lost"});
 }
 
-void PlaceCopy::translate(std::string& path) const {
+void WorkspaceCopy::translate(std::string& path) const {
   if (codeexec::is_within(path, here_)) path.replace(0, here_.size(), there_);
 }
 
 // The folder is in the line behind the mark.
-std::string PlaceCopy::told_here(std::string text, const std::string& mark) const {
+std::string WorkspaceCopy::with_local_folder(std::string text, const std::string& mark) const {
   const std::string begin = concat("%\n%", {mark, there_});
   const std::size_t at = text.find(begin);
   if (at == std::string::npos || at + begin.size() == text.size()) return text;
@@ -262,7 +263,7 @@ namespace {
 // commands must not wait for a disk or a connection.
 class CopyFetch final : public RemoteCommand {
  public:
-  explicit CopyFetch(std::shared_ptr<PlaceCopy> copy) : copy_(std::move(copy)) {}
+  explicit CopyFetch(std::shared_ptr<WorkspaceCopy> copy) : copy_(std::move(copy)) {}
   CopyFetch(const CopyFetch&) = delete;
   CopyFetch& operator=(const CopyFetch&) = delete;
   ~CopyFetch() override { join(); }
@@ -300,7 +301,7 @@ class CopyFetch final : public RemoteCommand {
     if (std::exchange(has_thread_, false)) ::pthread_join(thread_, nullptr);
   }
 
-  const std::shared_ptr<PlaceCopy> copy_;
+  const std::shared_ptr<WorkspaceCopy> copy_;
   std::string note_ = {};
   UniqueFd reader_ = UniqueFd();
   UniqueFd writer_ = UniqueFd();

@@ -75,11 +75,11 @@ inline std::string_view folder_of(std::string_view path) {
   return path.substr(0, path.size() - std::min(path.size(), base_name(path).size() + 1));
 }
 
-// The ground of a question: the workspace, and the options of its copy.
-Json copy_ground(std::string_view ground, const Json& options);
+// The subject of a question: the workspace, and the options of its copy.
+Json copy_subject(std::string_view root_list, const Json& options);
 
 // The program of the other side: it answers until the input ends.
-int serve_copy(const Json& ground, int in, int out);
+int serve_copy(const Json& subject, int in, int out);
 
 // The folder of a copy of the workspace of that path, which becomes its own: an empty one of that
 // path, where it can be had and the workspace itself is marked, so that it is not empty, or one in
@@ -257,17 +257,17 @@ class CopyMark {
 };
 
 // The copy of a workspace in the place that a link leads to. Safe from any thread, one at a time.
-class PlaceCopy {
+class WorkspaceCopy {
  public:
-  static Expected<std::shared_ptr<PlaceCopy>> open(std::shared_ptr<PlaceLink> link,
-                                                   const std::string& workspace,
-                                                   const PathRules& paths, const Json& options);
-  explicit PlaceCopy(std::shared_ptr<PlaceLink> link) : link_(std::move(link)) {}
+  static Expected<std::shared_ptr<WorkspaceCopy>> open(std::shared_ptr<AgentLink> link,
+                                                       const std::string& workspace,
+                                                       const PathRules& paths, const Json& options);
+  explicit WorkspaceCopy(std::shared_ptr<AgentLink> link) : link_(std::move(link)) {}
 
   const std::string& workspace() const { return there_; }
   // The other end has gone: the copy is not known any more.
   bool is_lost() const { return lost_.load(); }
-  const std::shared_ptr<PlaceLink>& link() const { return link_; }
+  const std::shared_ptr<AgentLink>& link() const { return link_; }
   // Before a command: sends the changes of this side.
   Expected<void> send(const std::optional<CancelToken>& cancel, std::vector<std::string>& notes);
   // After it: takes the changes of the other side. Returns a note, or nothing.
@@ -275,16 +275,16 @@ class PlaceCopy {
   // A path that begins with the workspace, as the other side has it.
   void translate(std::string& path) const;
   // The report of a session, with its folder as it is here.
-  std::string told_here(std::string text, const std::string& mark) const;
+  std::string with_local_folder(std::string text, const std::string& mark) const;
 
  private:
   std::string report(std::string_view where);
 
   mutable std::mutex mutex_ = {};
-  const std::shared_ptr<PlaceLink> link_;
+  const std::shared_ptr<AgentLink> link_;
   std::string here_ = {};
   std::string there_ = {};
-  std::unique_ptr<PlaceCommand> command_ = {};
+  std::unique_ptr<AgentCommand> command_ = {};
   std::unique_ptr<CopyWire> wire_ = {};
   std::unique_ptr<CopyTree> tree_ = {};
   std::string said_ = {};
@@ -292,17 +292,17 @@ class PlaceCopy {
 };
 
 // A command in a place with a copy. It ends when its changes have come here.
-class CopiedCommand final : public PlaceCommand {
+class CopiedCommand final : public AgentCommand {
  public:
-  CopiedCommand(PlaceRequest&& request, const std::shared_ptr<PlaceCopy>& copy)
-      : PlaceCommand(copy->link(), std::move(request)), copy_(copy) {}
-  bool ended() const override { return has_fetched_ && PlaceCommand::ended(); }
-  bool is_lost() const override { return !has_fetched_ && PlaceCommand::ended(); }
+  CopiedCommand(StartRequest&& request, const std::shared_ptr<WorkspaceCopy>& copy)
+      : AgentCommand(copy->link(), std::move(request)), copy_(copy) {}
+  bool ended() const override { return has_fetched_ && AgentCommand::ended(); }
+  bool is_lost() const override { return !has_fetched_ && AgentCommand::ended(); }
   std::shared_ptr<Process::State> recover(const ProcessResult* last) override;
   const std::string& note() const { return note_; }
 
  private:
-  const std::shared_ptr<PlaceCopy> copy_;
+  const std::shared_ptr<WorkspaceCopy> copy_;
   std::string note_ = {};
   bool has_fetched_ = false;
 };

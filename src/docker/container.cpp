@@ -110,7 +110,7 @@ Container::~Container() {
 
 // Needs the mutex.
 bool Container::is_up() const {
-  return running && (options.persistent || (lifeline && !lifeline->done()));
+  return running && (options.persistent || (keep_alive && !keep_alive->done()));
 }
 
 // Waits until no other thread has the turn. Each turn has a token of its own, which is cancelled at
@@ -156,7 +156,7 @@ Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) {
   Expected<void> done;
   if (!is_known()) {
     done = make(cancel);
-    if (!done) tell(done.error().message);
+    if (!done) report(done.error().message);
   }
   end_turn(done.has_value());
   return done;
@@ -180,15 +180,15 @@ void Container::Log::add(std::string_view event) {
   // Lines after the first have no time, and begin with a blank.
   std::string text = redactor.redact(event);
   std::string_view rest = text;
-  std::string told = utc_timestamp();
+  std::string entry = utc_timestamp();
   do {
-    append_all(told, " %\n", {printable(take_part(rest, '\n'))});
+    append_all(entry, " %\n", {printable(take_part(rest, '\n'))});
   } while (!rest.empty());
-  lines.add(told);
+  lines.add(entry);
 }
 
 // For the log and for the user's callback.
-void Container::tell(std::string_view event) {
+void Container::report(std::string_view event) {
   log(event);
   options.on_progress(events->redactor.redact(event));
 }
@@ -235,12 +235,12 @@ Expected<ContainerInfo> Container::info() const {
 
 // The engine prints amounts for people: "1.5MiB / 2GiB". They are exact to three digits.
 Expected<ContainerInfo> Container::stats() const {
-  auto told = ask_engine(options.engine,
-                         words_of({"stats", "--no-stream", "--format",
-                                   "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", name}),
-                         options.engine.call_timeout, "measure the container");
-  if (!told) return told.failure();
-  std::string_view rest = *told;
+  auto printed = ask_engine(options.engine,
+                            words_of({"stats", "--no-stream", "--format",
+                                      "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", name}),
+                            options.engine.call_timeout, "measure the container");
+  if (!printed) return printed.failure();
+  std::string_view rest = *printed;
   const auto next = [&rest](char end) {
     const std::string_view field = rest.substr(0, rest.find(end));
     rest.remove_prefix(std::min(field.size() + 1, rest.size()));

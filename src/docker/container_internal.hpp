@@ -3,9 +3,9 @@
 // Two agents of the room `place` work in a container:
 //
 //   this program                          the container
-//   lifeline ---- run -i ---- stdin ----> first process: an agent of root's. It prepares the
+//   keep_alive ---- run -i ---- stdin ----> first process: an agent of root's. It prepares the
 //                                         container, then reads its input until that ends.
-//   PlaceLink --- exec -i --- stdin ----> second agent: runs as the commands' user. It starts all
+//   AgentLink --- exec -i --- stdin ----> second agent: runs as the commands' user. It starts all
 //                                         commands, and kills them when its input ends.
 //
 // When this program dies, both inputs end. The commands are killed, the first process returns, and
@@ -206,7 +206,7 @@ class Container : public ContainerPlan {
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
   void discard(bool at_once);
-  void tell(std::string_view event);
+  void report(std::string_view event);
   Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
                             const std::optional<CancelToken>& cancel = {}) const {
     return ask_engine(options.engine, words, options.engine.call_timeout,
@@ -220,7 +220,7 @@ class Container : public ContainerPlan {
   bool in_use = false;   // this object has made or found it before
   bool busy = false;     // a thread has the turn
   CancelToken turn_ended = {};
-  std::optional<Process> lifeline = {};        // of one that is not persistent
+  std::optional<Process> keep_alive = {};      // of one that is not persistent
   std::optional<std::string> started_at = {};  // of the container; nothing: not asked yet
   // Between the two steps of a removal: the engine's call, and the error that stands so far.
   std::optional<Process> removal = {};
@@ -235,20 +235,20 @@ class Container : public ContainerPlan {
 //                          | no, or gone
 //                          +-> ended: "its container was stopped"
 
-class ContainerExecutor::Exec final : public PlaceCommand {
+class ContainerExecutor::Exec final : public AgentCommand {
  public:
-  Exec(std::shared_ptr<PlaceLink> link, PlaceRequest&& request,
+  Exec(std::shared_ptr<AgentLink> link, StartRequest&& request,
        std::shared_ptr<Container> container, std::string incarnation)
-      : PlaceCommand(std::move(link), std::move(request)),
+      : AgentCommand(std::move(link), std::move(request)),
         container_(std::move(container)),
         incarnation_(std::move(incarnation)) {}
   bool launch(bool, const std::optional<CancelToken>& cancel, ProcessResult& failure) override {
-    return PlaceCommand::launch(true, cancel, failure);
+    return AgentCommand::launch(true, cancel, failure);
   }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
   // When its agent is lost, it has ended once none of its processes can be left.
-  bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
-  bool is_lost() const override { return PlaceCommand::ended() && !measured_ && was_lost(); }
+  bool ended() const override { return AgentCommand::ended() && (measured_ || !was_lost()); }
+  bool is_lost() const override { return AgentCommand::ended() && !measured_ && was_lost(); }
   std::shared_ptr<Process::State> recover(const ProcessResult* last) override;
   void finish(ProcessResult& result) override;
 
@@ -263,24 +263,24 @@ class ContainerExecutor::Exec final : public PlaceCommand {
   std::string message_ = {};
 };
 
-struct ContainerExecutor::Place {
+struct ContainerExecutor::Target {
   const std::shared_ptr<Container> container;
-  const PlaceSettings settings;
+  const CommandSettings settings;
   std::string facts = {};                       // for describe_place()
   std::string gitconfig = {};                   // for a home that has none
   std::shared_ptr<CommandNetwork> served = {};  // of the names that commands may reach
 
-  Place(std::shared_ptr<Container> made, PlaceSettings given)
+  Target(std::shared_ptr<Container> made, CommandSettings given)
       : container(std::move(made)), settings(std::move(given)) {}
   Json hello() const;  // for the agent
   // Returns the connection to the agent in the container. Makes the container first if it is not
   // there, and connects anew if the container was started again since.
-  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel,
+  Expected<std::shared_ptr<AgentLink>> connect(const std::optional<CancelToken>& cancel,
                                                std::string& incarnation);
 
  private:
   std::mutex mutex_ = {};
-  std::shared_ptr<PlaceLink> link_ = {};
+  std::shared_ptr<AgentLink> link_ = {};
   std::string incarnation_ = {};  // of the container that it leads to
 };
 

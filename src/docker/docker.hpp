@@ -246,10 +246,10 @@ class ContainerExecutor : public Executor {
   friend class ContainerManager;
   friend class UserContainers;
   class Exec;
-  struct Place;
+  struct Target;
   ContainerExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
-  std::shared_ptr<Place> place_ = {};
+  std::shared_ptr<Target> target_ = {};
 };
 
 // Containers of many agents. All members are safe from any thread.

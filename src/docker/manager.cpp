@@ -72,7 +72,7 @@ Expected<void> ContainerManager::remove(const std::vector<ContainerExecutor>& go
   Expected<void> saved;
   std::vector<Container*> containers;
   for (const ContainerExecutor& executor : gone) {
-    containers.push_back(executor.place_->container.get());
+    containers.push_back(executor.target_->container.get());
     if (log_dir.empty()) continue;
     const std::string& agent = executor.options().agent_id;
     std::string folder = plain_name(agent, 100);

@@ -21,7 +21,7 @@ void Container::discard(bool at_once) {
   std::optional<Process> stuck;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(stuck, lifeline);
+    std::swap(stuck, keep_alive);
   }
   stuck.reset();
   if (at_once) return;
@@ -47,7 +47,7 @@ Expected<void> Container::stop() {
   else if (info_of(*found).running || info_of(*found).status == "paused")
     if (auto killed = ask(words_of({"kill", (*found)["Id"sv].as_string()}), "stop"); !killed)
       done = killed.error();
-  if (done) tell(concat("the container % was stopped", {name}));
+  if (done) report(concat("the container % was stopped", {name}));
   end_turn(false);
   return done;
 }
@@ -86,7 +86,7 @@ Expected<void> Container::removed(const ProcessResult& result) const {
   return engine_error(options.engine, result, concat("remove the container %", {name}));
 }
 
-// Ends the lifeline after the engine has removed the container: then its program ends by itself.
+// Ends the keep_alive after the engine has removed the container: then its program ends by itself.
 // The wait is bounded, as an engine that hangs must not hold up the end of this program.
 Expected<void> Container::finish_removal() {
   Expected<void> done;
@@ -97,7 +97,7 @@ Expected<void> Container::finish_removal() {
   std::optional<Process> held;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(held, lifeline);
+    std::swap(held, keep_alive);
     made = !done;
   }
   if (held) {

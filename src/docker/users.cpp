@@ -121,7 +121,7 @@ class UserContainers::User final : public ContainerExecutor {
   Expected<std::string> serve(const char* tool, const std::string& subject, const char* script,
                               Pieces words, std::size_t limit, std::string_view what,
                               std::string_view input = {}) const;
-  const std::shared_ptr<Container>& container() const { return place_->container; }
+  const std::shared_ptr<Container>& container() const { return target_->container; }
 
  private:
   User() = default;
@@ -226,9 +226,9 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     if (auto ok = user->set_up(general, needed, container->options.secrets); !ok)
       return ok.failure();
   }
-  auto place = new_shared<Place>(std::move(container),
-                                 PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
-  for (const auto& user : users) user->place_ = place;
+  auto target = new_shared<Target>(
+      std::move(container), CommandSettings(std::move(*environment), "/bin/sh", variables.set));
+  for (const auto& user : users) user->target_ = place;
   users[0]->files_ = users[1];
   return users[0];
 }

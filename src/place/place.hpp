@@ -177,11 +177,11 @@ class PlaceExecutor : public Executor {
   std::string describe_place() const override;
 
  private:
-  struct Place;
+  struct Target;
   PlaceExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
-  std::shared_ptr<Place> place_ = {};
+  std::shared_ptr<Target> target_ = {};
 };
 
 // The agent of another machine: agent_main(), with workspaces that are only there or copied.

@@ -10,12 +10,13 @@ inline namespace v0_1 {
 inline namespace inner {
 
 // The script for a shell that becomes the agent. If the file is not there, the script writes
-// bring_mark and reads the file from the same pipe.
+// upload_mark and reads the file from the same pipe.
 std::string bring_text(std::string_view file);
 
-// Reads a FileMessage from one descriptor, and writes the answer to the other. The ground is a text
-// in JSON. Returns 0, or 1. See AgentWorkspace::question().
-int answer_question(std::string_view ground, int in, int out);
+// Reads a FileMessage from `in`, and writes the answer to `out`. `subject` is JSON: a root list as a
+// text, or for a copy what copy_subject() has made. Returns 0, or 1 for what cannot be read or
+// written. See AgentWorkspace::question().
+int answer_question(std::string_view subject, int in, int out);
 
 }  // namespace inner
 

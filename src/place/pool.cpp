@@ -38,8 +38,8 @@ struct PlacePool::State {
     Clock::time_point since = {};
   };
 
-  State(Source from, std::size_t wanted, Function<void(const Error&)> told)
-      : source(std::move(from)), size(wanted), on_failure(std::move(told)) {}
+  State(Source from, std::size_t wanted, Function<void(const Error&)> report)
+      : source(std::move(from)), size(wanted), on_failure(std::move(report)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State();
@@ -69,7 +69,7 @@ struct PlacePool::State {
 
  private:
   static Spare take_first(std::vector<Spare>& list);
-  void tell_change();
+  void signal_change();
   void fail(std::unique_lock<std::mutex>& lock, const Error& why);
   void remove_one(std::unique_lock<std::mutex>& lock);
   void make_one(std::unique_lock<std::mutex>& lock);
@@ -88,7 +88,7 @@ PlacePool::State::~State() {
   closing.cancel();
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    tell_change();
+    signal_change();
   }
   for (std::size_t i = 0; i < thread_count; ++i) ::pthread_join(threads[i], nullptr);
 }
@@ -98,7 +98,7 @@ void* PlacePool::State::thread_main(void* self) {
   return nullptr;
 }
 
-void PlacePool::State::tell_change() { std::exchange(changed, CancelToken()).cancel(); }
+void PlacePool::State::signal_change() { std::exchange(changed, CancelToken()).cancel(); }
 
 void PlacePool::State::work() {
   std::unique_lock<std::mutex> lock(mutex);
@@ -128,12 +128,12 @@ void PlacePool::State::work() {
 
 // The executors that wait get the error, or on_failure if none waits.
 void PlacePool::State::fail(std::unique_lock<std::mutex>& lock, const Error& why) {
-  const bool is_told = stopped || waiting > 0 || closing.cancelled();
+  const bool is_reported = stopped || waiting > 0 || closing.cancelled();
   stopped = true;
   failure = why;
   ++failures;
-  tell_change();
-  if (is_told || !on_failure) return;
+  signal_change();
+  if (is_reported || !on_failure) return;
   lock.unlock();
   on_failure(why);
   lock.lock();
@@ -161,7 +161,7 @@ void PlacePool::State::make_one(std::unique_lock<std::mutex>& lock) {
     spare.ended = way->ended;
     spare.since = Clock::now();
     ready.push_back(std::move(spare));
-    tell_change();
+    signal_change();
     return;
   }
   if (spare.engine) unready.push_back(std::move(spare));
@@ -189,11 +189,11 @@ Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
   const std::uint64_t known = failures;
   ++waiting;
   if (making == 0) stopped = false;
-  tell_change();
+  signal_change();
   Expected<std::shared_ptr<PlaceEngine>> taken = cancelled_before_start();
   for (bool waits = true; waits && ready.empty() && (making != 0 || failures == known);) {
     // All places that were being made have gone to others: make one more.
-    if (making == 0 && std::exchange(stopped, false)) tell_change();
+    if (making == 0 && std::exchange(stopped, false)) signal_change();
     const CancelToken change = changed;
     lock.unlock();
     waits = wait_for_event(change, cancel, Clock::time_point::max());
@@ -204,7 +204,7 @@ Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
   else if (making == 0 && failures != known)
     taken = failure;
   --waiting;
-  tell_change();
+  signal_change();
   return taken;
 }
 

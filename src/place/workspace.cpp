@@ -21,7 +21,7 @@ inline namespace v0_1 {
 
 namespace {
 
-// The ground that the agent's program is asked about: see answer_question().
+// The subject that the agent's program is asked about: see answer_question().
 constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
 // The folder of the shell that has brought the agent, which begins there.
 constexpr const char* start_variable = "CODEEXEC_PLACE_START";
@@ -33,9 +33,9 @@ void look_at_home(std::string& path) {
 }
 
 // Makes its paths canonical as they are on this host.
-Expected<void> find_ground(std::string& ground) {
+Expected<void> find_roots(std::string& root_list) {
   std::string workspace;
-  std::vector<Root> roots = roots_in(ground, workspace);
+  std::vector<Root> roots = roots_in(root_list, workspace);
   look_at_home(workspace);
   for (Root& root : roots) look_at_home(root.path);
   const auto rules = PathRules::create(roots);
@@ -43,7 +43,7 @@ Expected<void> find_ground(std::string& ground) {
   std::string path;
   const auto found = PathRules().open_work_dir(workspace, {}, &path);
   if (!found) return with_prefix("workspace: ", {}, found.error());
-  ground = ground_of(path, rules->roots());
+  root_list = root_list_of(path, rules->roots());
   return {};
 }
 
@@ -51,8 +51,8 @@ Expected<void> find_ground(std::string& ground) {
 
 inline namespace inner {
 
-int answer_question(std::string_view ground, int in, int out) {
-  const auto known = Json::parse(ground);
+int answer_question(std::string_view subject, int in, int out) {
+  const auto known = Json::parse(subject);
   if (known && known->is_array()) return serve_copy(*known, in, out);
   std::string text;
   char piece[16384];
@@ -74,29 +74,29 @@ namespace {
 
 class ServedWorkspace final : public AgentWorkspace {
  public:
-  Expected<void> settle(const Json& hello, std::string& ground,
+  Expected<void> settle(const Json& hello, std::string& root_list,
                         EnvironmentOptions& variables) override;
   std::string question() const override { return concat("%=%", {question_variable, subject_}); }
 
  private:
-  Expected<void> make_copy(bool is_marked, std::string& ground);
+  Expected<void> make_copy(bool is_marked, std::string& root_list);
 
-  std::string subject_ = {};                        // of questions: a ground, as JSON
+  std::string subject_ = {};  // of questions: a list of roots or a copy, as JSON
   std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
 };
 
-Expected<void> ServedWorkspace::settle(const Json& hello, std::string& ground,
+Expected<void> ServedWorkspace::settle(const Json& hello, std::string& root_list,
                                        EnvironmentOptions& variables) {
   const bool is_remote = hello["remote"sv].as_bool();
   if (is_remote && !hello["found"sv].as_bool())
-    if (auto ok = find_ground(ground); !ok) return ok;
+    if (auto ok = find_roots(root_list); !ok) return ok;
   if (const Json* const copy = hello.find("copy"sv)) {
-    if (auto ok = make_copy(hello["marked"sv].as_bool(), ground); !ok) return ok;
-    subject_ = copy_ground(ground, *copy).dump();
+    if (auto ok = make_copy(hello["marked"sv].as_bool(), root_list); !ok) return ok;
+    subject_ = copy_subject(root_list, *copy).dump();
   } else {
-    subject_ = Json(ground).dump();
+    subject_ = Json(root_list).dump();
   }
-  if (is_remote) roots_in(ground, variables.workspace);
+  if (is_remote) roots_in(root_list, variables.workspace);
   variables.auto_venv = hello["auto_venv"sv].as_bool();
   variables.venv_path = hello["venv"sv].as_string();
   look_at_home(variables.venv_path);
@@ -104,9 +104,9 @@ Expected<void> ServedWorkspace::settle(const Json& hello, std::string& ground,
 }
 
 // The workspace becomes a folder of this side, and so do the roots in it or around it.
-Expected<void> ServedWorkspace::make_copy(bool is_marked, std::string& ground) {
+Expected<void> ServedWorkspace::make_copy(bool is_marked, std::string& root_list) {
   std::string workspace;
-  std::vector<Root> roots = roots_in(ground, workspace);
+  std::vector<Root> roots = roots_in(root_list, workspace);
   const std::string there = workspace;
   auto folder = folder_for_copy(workspace, is_marked);
   if (!folder) return folder.failure();
@@ -114,7 +114,7 @@ Expected<void> ServedWorkspace::make_copy(bool is_marked, std::string& ground) {
   for (Root& root : roots)
     root.path = codeexec::is_within(root.path, there) ? workspace + root.path.substr(there.size())
                                                       : workspace;
-  ground = ground_of(workspace, roots);
+  root_list = root_list_of(workspace, roots);
   return {};
 }
 
@@ -128,7 +128,7 @@ int place_main(int in, int out) {
   if (const char* const subject = std::getenv(question_variable))
     return answer_question(subject, in, out);
   ServedWorkspace workspace;
-  return PlaceAgent(in, out, &workspace).run();
+  return CommandAgent(in, out, &workspace).run();
 }
 
 }  // namespace v0_1

@@ -36,7 +36,7 @@ enum Kind {
   out,
   err,
   input_closed,
-  told,
+  session_data,
   end,
   bye,
   resize,
@@ -189,7 +189,7 @@ TEST_CASE("place: what an agent never says ends the connection") {
       frame(started, 1, "123"),
       frame(started, 1, "1234"),
       frame(started, 1, "1234") + frame(started, 1, "1234"),
-      frame(told, 1, "nobody asked"),
+      frame(session_data, 1, "nobody asked"),
       frame(credit, 1, ""),
       frame(credit, 1, std::string(1, '\2') + number((8u << 20) - (256u << 10) + 1)),
       frame(credit, 1, std::string(1, '\2') + number(0xffffffff)),
@@ -421,7 +421,7 @@ TEST_CASE("place: a workspace that cannot be is an error") {
        {""sv, "/ws"sv, "/\0"sv, "ws\0002/ws"sv, "/a/../b\0002/ws"sv, "/ws\0002relative"sv,
         "/ws\0002/ws/"sv, "/ws\0002"sv, "/ws\0\0"sv}) {
     CAPTURE(std::string(lie));
-    CHECK(has(error_of(lie), "has told a path that is none"));
+    CHECK(has(error_of(lie), "has reported a path that is none"));
   }
   CHECK(has(error_of("/ws\0001/ref"sv), "read_only: nothing would keep"));
 }
@@ -460,7 +460,7 @@ TEST_CASE("place: an answer about files that cannot be is an error") {
   }
   for (const std::string_view path : {""sv, "../x"sv, "file"sv, "/ws/../x"sv, "/ws/x\0y"sv}) {
     answer.path = path;
-    CHECK(has(read(answer.text(), ok).error().message, "has told a path that is none"));
+    CHECK(has(read(answer.text(), ok).error().message, "has reported a path that is none"));
   }
   answer.path = "/ws/file";
   answer.extra = "text/html";
