@@ -18,6 +18,7 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// Looks once at what is asked for each command.
 CommandSettings::CommandSettings(Environment variables, std::string shell_path,
                                  const Variables& set)
     : environment(std::move(variables)),
@@ -25,6 +26,9 @@ CommandSettings::CommandSettings(Environment variables, std::string shell_path,
       sets_path(sets_variable(set, "PATH"sv)),
       sets_lang(sets_variable(set, "LANG"sv)) {}
 
+// The variables of this host do not count elsewhere, so that only those go there that options or
+// the command set. PATH and LANG are in every resolved environment; they go there if somebody set
+// them.
 Expected<void> AgentCommand::request_for(const Command& command, Executor::Admission& admission,
                                          const CommandSettings& settings, StartRequest& request) {
   // This is checked before any lock: in a fork, a thread that is not here may hold it.
@@ -73,6 +77,8 @@ Expected<void> AgentCommand::request_for(const Command& command, Executor::Admis
   return {};
 }
 
+// A command that still runs is killed: nothing here could report its end. Its number stays taken,
+// as frames of it may be on their way.
 AgentCommand::~AgentCommand() {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   if (!streams_.running) {
@@ -83,6 +89,9 @@ AgentCommand::~AgentCommand() {
   link_->commands_[streams_.id] = nullptr;
 }
 
+// Makes the pipes before it takes a number, so that a shortage of descriptors costs the agent
+// nothing. The request goes out in frames that follow each other under one lock, as the agent puts
+// together one request at a time. False: it does not run, or not in time; `failure` says why.
 bool AgentCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
                           ProcessResult& failure) {
   const auto fail = [&failure](int error, std::string_view what) {
@@ -132,6 +141,7 @@ bool AgentCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
   return false;
 }
 
+// The mutex is free during the wait: the link's thread needs it to take `started`.
 void AgentCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
                                   const std::optional<CancelToken>& cancel,
                                   Clock::time_point deadline) const {
@@ -140,6 +150,8 @@ void AgentCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
   lock.lock();
 }
 
+// Hands bytes of the pipe on, and lets the agent send as many again. Credit is given here and not
+// when bytes come, so that an unread stream stops its program and not the link.
 void AgentCommand::take(Stream stream, std::string_view bytes,
                         FunctionRef<void(std::string_view)> use) {
   if (bytes.empty()) return;
@@ -153,6 +165,7 @@ void AgentCommand::take(Stream stream, std::string_view bytes,
   if (credit != 0) link_->send(FrameKind::credit, streams_.id, credit_text(channel, credit));
 }
 
+// Bytes that the caller has at hand need no pipe: the link's thread sends them from where they lie.
 UniqueFd AgentCommand::take_input(std::string_view& given) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   streams_.input = std::exchange(given, {});
@@ -160,16 +173,20 @@ UniqueFd AgentCommand::take_input(std::string_view& given) {
   return std::move(input_writer_);
 }
 
+// The end alone does not end it: what was printed before may not have been read yet.
 bool AgentCommand::ended() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return !streams_.running && streams_.out.untaken == 0 && streams_.err.untaken == 0;
 }
 
+// An agent that says `bye` has killed all that it has started, so that nothing is left to be
+// measured.
 bool AgentCommand::was_lost() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return lost_ && !link_->has_left_;
 }
 
+// False for one that has ended: the agent would ignore the signal, and the caller should know.
 bool AgentCommand::signal(int number) {
   const char byte = static_cast<char>(number);
   const std::lock_guard<std::mutex> lock(link_->mutex_);
@@ -178,6 +195,7 @@ bool AgentCommand::signal(int number) {
   return true;
 }
 
+// An agent of an earlier version knows no such frame.
 bool AgentCommand::can_resize() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return link_->resizes_;
@@ -202,6 +220,8 @@ void AgentCommand::come_to_an_end() {
   begun_.cancel();
 }
 
+// The outcome, by what is known: the agent's own account, a lost connection, or neither after a
+// kill. Never a success that was not seen.
 void AgentCommand::report_end(ProcessResult& result) const {
   if (lost_) {
     result.outcome = Outcome::unknown;

@@ -27,11 +27,22 @@ struct CommandSettings {
 
 // One command there. The mutex of the link guards all fields.
 //
-//   launch() --> running  --> started_ --> end_: `end` has come --> finish()
-//                   |            |
-//                   +------------+-------> lost_: the connection was lost, the outcome is unknown
+//   state     event                            next      function
+//   new       `start` is sent                  running   launch()
+//   new       the link is lost already         lost      launch(), whose caller gets `not_started`
+//   running   `started`, if it is waited for   started   AgentLink::take_frame()
+//   running   no `started` before the deadline running   launch() fails: its caller destroys it
+//   running,  `end`                            ended     AgentLink::take_end(), come_to_an_end()
+//   started   the link is lost                 lost      AgentLink::settle(), come_to_an_end()
+//             it is destroyed                  (none)    ~AgentCommand() sends SIGKILL
+//   ended,    its streams were read to the end ended     take(); from then on ended() is true
+//   lost      finish()                         (none)    report_end()
 //
-// The destructor of one that runs kills it.
+// What holds: in `running` and `started` (streams_.running), commands_ of the link has this command
+// by its number, so that frames find it. One that was destroyed leaves null there, until its `end`
+// has come: no other command gets the number meanwhile. In `ended`, end_ has the result. In `lost`,
+// it has none: what became of the command is not known here, and the outcome is `unknown`. In both,
+// no more comes into the pipes than what waits for room in them, and begun_ is cancelled.
 class AgentCommand : public RemoteCommand {
  public:
   // Fills the request in, unless the admission then says why the command cannot be.

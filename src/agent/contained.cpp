@@ -43,6 +43,8 @@ bool is_in_path(std::string_view name) {
 
 inline namespace inner {
 
+// Of cgroup v2, or of v1. Where neither is seen it is 0 before and after, and no command is said to
+// have run out of memory.
 std::uint64_t oom_kills_here() {
 #if CODEEXEC_HAS_SANDBOX
   for (const char* path :
@@ -53,7 +55,9 @@ std::uint64_t oom_kills_here() {
   return 0;
 }
 
-// Programs such as ssh and sudo serve only users that have a name.
+// Programs such as ssh and sudo serve only users that have a name, and the engine runs commands by
+// number. A step that fails is left out, as the root may be read-only: what commands then lack is
+// reported by the command that needs it. Only the programs that credentials are for are looked up.
 Json prepare_container(const Json& wanted) {
   const std::string& uid = wanted["uid"sv].as_string();
   bool is_known = uid.empty();
@@ -78,6 +82,10 @@ Json prepare_container(const Json& wanted) {
   return list_of(lacks);
 }
 
+// The engine has made the process of the right user, or root's where commands may use sudo. Here it
+// loses its capabilities, and commands get what a login would set: USER, LOGNAME, and a HOME that
+// they may write to, which is /tmp where theirs is not their own. A .gitconfig that is there is
+// kept.
 bool settle_in_container(const Json& hello, long& uid, long& gid) {
 #if CODEEXEC_HAS_SANDBOX
   const CapabilityHeader header = {};

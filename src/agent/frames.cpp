@@ -29,6 +29,7 @@ std::uint32_t number_in(std::string_view bytes) {
   return value;
 }
 
+// The caller keeps payloads at most longest_payload long; the other end refuses longer ones.
 void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload) {
   out += number_bytes(payload.size());
   out += static_cast<char>(kind);
@@ -40,6 +41,7 @@ std::string credit_text(Channel channel, std::size_t bytes) {
   return static_cast<char>(channel) + number_bytes(bytes);
 }
 
+// Checks the channel, as the bytes may be anything: later code uses it as an enumerator.
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
   if (frame.payload.size() != 5 || static_cast<unsigned char>(frame.payload[0]) > 2) return false;
   channel = static_cast<Channel>(frame.payload[0]);
@@ -49,6 +51,15 @@ bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
 
 }  // namespace inner
 
+// Goes through what came, in one of these states:
+//
+//   held_ empty, left_ 0    at the start of a frame   its head is read, in place if it is whole
+//   held_ not empty         in a head or a payload    move_in() completes it from the next bytes
+//   left_ > 0               in a stream's payload     each piece is handed on as it comes
+//
+// Payloads of streams are handed on in pieces, as most bytes are theirs: they are copied nowhere,
+// and a reader gets the first of them before the last has come. All others are handed on whole. An
+// empty payload of a stream is a frame like any other, as it may be an end.
 bool FrameReader::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
   while (!bytes.empty()) {
     // A frame that came in pieces is put together, any other is used where it lies.

@@ -24,6 +24,9 @@ std::string start_of_process([[maybe_unused]] pid_t pid) {
 
 inline namespace inner {
 
+// A process number alone comes again. With the time of its start it is one process of one boot; the
+// namespace says in which process table it counts, and the user who may look. What cannot be found
+// out stays empty, and still_runs() then does not know.
 ProgramIdentity own_identity() {
   ProgramIdentity own;
   char text[256] = "";
@@ -36,6 +39,8 @@ ProgramIdentity own_identity() {
   return own;
 }
 
+// Engines keep it as a label, an annotation or a comment. No part has a `;`, but for a host name
+// that is set to be odd: such a program is then another one's, and its places are left alone.
 std::string owner_text(const ProgramIdentity& program) {
   return concat("%;%;%;%;%",
                 {program.host, program.boot, program.space, program.pid, program.start});
@@ -49,6 +54,17 @@ ProgramIdentity take_owner(std::string_view& text) {
   return program;
 }
 
+//   of the maker                         answer
+//   another host, user or process table  not known: its process cannot be seen from here
+//   another boot of this host            false: all processes of that have ended
+//   no start time, here or of it         not known: a number alone may be another process
+//   a process of that number, same start true
+//   a process of that number, other one  false: the number was given again
+//   no process of that number (ESRCH)    false
+//   else: one that may not be looked at  not known
+//
+// What removes the places that programs have left behind takes only those whose maker has ended for
+// sure.
 std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own) {
   if (maker.host != own.host || maker.space != own.space) return std::nullopt;
   if (maker.boot != own.boot) return false;
@@ -60,6 +76,8 @@ std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdenti
   return std::nullopt;
 }
 
+// Fractions of a second are ignored. Engines write the zone as Z or as a distance, which is taken
+// off.
 std::chrono::seconds age_since(const std::string& time) {
   std::tm parts{};
   if (std::sscanf(time.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d", &parts.tm_year, &parts.tm_mon,

@@ -52,6 +52,8 @@ constexpr NamedFact named_facts[] = {{"version", &PlaceFacts::version},
 
 }  // namespace
 
+// A failure after the start of the transport needs no clean-up here: the destructor ends it. The
+// thread begins last, so that until then this thread alone touches the link.
 Expected<std::shared_ptr<AgentLink>> AgentLink::open(const Wanted& wanted,
                                                      const std::optional<CancelToken>& cancel) {
   const CancellationPause pause;
@@ -70,6 +72,9 @@ Expected<std::shared_ptr<AgentLink>> AgentLink::open(const Wanted& wanted,
   return link;
 }
 
+// Ends the input of the agent, which then kills all that it has started and ends itself, and so
+// does the transport. That gets half a second, as a place that hangs must not hold up the caller;
+// what is left of the transport is killed by ~PipedProgram().
 AgentLink::~AgentLink() {
   if (owner_ != ::getpid()) {
     has_thread_ = false;
@@ -88,6 +93,8 @@ AgentLink::~AgentLink() {
   wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
 }
 
+// The thread may be asking an engine for the reason: to answer before it has would let a caller
+// report a loss without its cause, or reconnect while commands of the old connection still end.
 bool AgentLink::is_lost() const {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -97,6 +104,7 @@ bool AgentLink::is_lost() const {
   return true;
 }
 
+// A copy, as the thread may add the cause to it meanwhile.
 std::string AgentLink::reason() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return reason_;
@@ -120,19 +128,26 @@ SharedError AgentLink::failure() const {
                      said.empty() ? "" : "; it said: ", printable(said)});
 }
 
-Expected<void> AgentLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+// Gives a shell at the other end the agent's program, where there is one to give, and waits until
+// that speaks. Most often it is there already, and the script alone was sent.
+Expected<void> AgentLink::bring(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
   AgentUpload upload;
-  if (auto ok = wanted.upload(upload); !ok) return ok;
-  if (!upload.script.empty()) {
-    upload_ = upload.program;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      send(upload.script);
-    }
-    if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
-    upload_ = {};
-    queue_.bytes.shrink_to_fit();
+  if (auto ok = wanted.upload(upload); !ok || upload.script.empty()) return ok;
+  upload_ = upload.program;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    send(upload.script);
   }
+  if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
+  upload_ = {};
+  queue_.bytes.shrink_to_fit();
+  return {};
+}
+
+// Sends the hello, and opens the link when the answer is what was wanted. The nonce lies in the
+// workspace while the agent looks for it, and no longer.
+Expected<void> AgentLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+  if (auto ok = bring(wanted, cancel); !ok) return ok;
   std::optional<Nonce> nonce;
   Json hello = wanted.hello;
   if (!wanted.workspace.empty()) {
@@ -155,7 +170,9 @@ Expected<void> AgentLink::greet(const Wanted& wanted, const std::optional<Cancel
   return {};
 }
 
-// Waits until an agent speaks or has answered.
+// Drives the link in this thread until an agent speaks or has answered, the caller cancels, or the
+// time has passed. An agent of another protocol counts as one that has answered: take_greeting()
+// then has a better message than that the connection was lost.
 Expected<void> AgentLink::wait_for_agent(const Wanted& wanted,
                                          const std::optional<CancelToken>& cancel, Life until) {
   const Clock::time_point start = Clock::now();
@@ -175,6 +192,9 @@ Expected<void> AgentLink::wait_for_agent(const Wanted& wanted,
   return {};
 }
 
+// Checks the agent's hello, all of which may be untrue: texts are bounded and made printable before
+// they go into a message. What only an older agent lacks is an error if it is needed, never
+// ignored.
 Expected<void> AgentLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
   const Json& answer = *greeting_;
   if (answer["protocol"sv] != Json(agent_protocol))

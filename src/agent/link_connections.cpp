@@ -13,7 +13,9 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-// False: no agent sends such a frame.
+// Of the kinds that an agent sends for a connection: `connect` makes it, `credit` allows more
+// input, `out` has bytes; an empty `out` ends one direction, an empty `end` both. False: it is none
+// of these.
 bool AgentLink::take_for_connection(const Frame& frame) {
   if (frame.kind == FrameKind::connect) return take_connect(frame);
   const auto at = connections_.find(frame.id);
@@ -31,6 +33,9 @@ bool AgentLink::take_for_connection(const Frame& frame) {
   return true;
 }
 
+// A new connection of a command to the proxy. Without a proxy, or where that has no room, the agent
+// is asked to close it at once. False, which ends the link: it belongs to no command, or the agent
+// has more of them than it may.
 bool AgentLink::take_connect(const Frame& frame) {
   const auto command = commands_.find(frame.payload.size() == 4 ? number_in(frame.payload) : 0);
   std::size_t running = 0;

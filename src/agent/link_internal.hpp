@@ -34,14 +34,32 @@ struct AgentUpload {
 };
 
 // One connection to an agent, and the thread that serves it. The agent may be hostile: a frame that
-// is not as the table above has it ends the connection.
+// is not as the table in frames_internal.hpp has it ends the connection.
 //
-//            greeting_mark             hello                accepted
-//   --> called -----------> speaking ---------> answered ---------------> open
-//         |                    |                   |                       |  end of the pipe,
-//         v                    v                   v                       v  silence, wrong frame
-//       failed <---------------+-------------------+                      lost
-//                                                     settle(): all commands end
+//   state     event                                    next      function
+//   called    the shell there writes upload_mark       called    take_bytes() sends the program
+//   called    a greeting of this protocol              speaking  take_bytes()
+//   called    a greeting of another protocol           answered  take_bytes(); then refused
+//   called    64 KiB without a greeting                failed    take_bytes() -> lose()
+//   called    connect_timeout has passed               failed    wait_for_agent() -> lose()
+//   speaking  the agent's hello                        answered  take_frame()
+//   speaking  any other frame but ping                 failed    take_bytes() -> lose()
+//   speaking  connect_timeout has passed               failed    wait_for_agent() -> lose()
+//   answered  the hello is what was wanted             open      greet()
+//   answered  it is not                                (none)    take_greeting(): open() fails
+//   open      a frame that no agent sends              lost      take_bytes() -> lose()
+//   open      `bye`                                    open      take_frame(); commands that end
+//                                                                after it were killed
+//   but called: nothing came for keep_alive            failed *  check_life() -> lose()
+//   each of these: the pipe has ended                  failed *  receive() -> lose()
+//   failed, lost: the thread looks at it               the same  settle(), once: commands end
+//                                                      * `lost`, if it was open
+//
+// What holds: in `called`, nothing that came is a frame, and connect_timeout alone bounds the wait.
+// Until `open`, the thread that calls open() drives the link, and there are no commands; from then
+// on the link's own thread does. In `failed` and `lost`, the transport is killed and the queue is
+// empty; output that came before still goes to its readers. `settled_` is cancelled once no command
+// runs any more, and is_lost() waits for that: so who sees a lost link sees the reason, too.
 //
 // The thread writes what comes into the commands' pipes and never waits for one of them: what does
 // not fit stays in RemoteStreams::Flow::waiting, which is no more than the window. It reads the
@@ -100,10 +118,13 @@ class AgentLink {
   bool lost() const { return life_ >= Life::failed; }
   static void* thread_main(void* self);
   SharedError failure() const;
+  // Opening, in the thread of the caller.
+  Expected<void> bring(const Wanted& wanted, const std::optional<CancelToken>& cancel);
   Expected<void> greet(const Wanted& wanted, const std::optional<CancelToken>& cancel);
   Expected<void> wait_for_agent(const Wanted& wanted, const std::optional<CancelToken>& cancel,
                                 Life until);
   Expected<void> take_greeting(const Wanted& wanted, std::string_view nonce);
+  // What the thread does. All but pump(), which takes the mutex, are called under it.
   bool pump(int cancel, Clock::time_point deadline);
   void watch(std::vector<pollfd>& set, std::vector<Watched>& watched, Clock::time_point& deadline);
   void receive();

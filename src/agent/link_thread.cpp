@@ -23,7 +23,7 @@ constexpr std::size_t longest_preface = std::size_t{64} << 10;
 
 }  // namespace
 
-// Adds the pipes of commands, under the mutex.
+// Adds the pipes of commands and connections that wait for room or have input, under the mutex.
 void AgentLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
                       Clock::time_point& deadline) {
   const auto add = [&](RemoteStreams& streams) {
@@ -46,7 +46,9 @@ void AgentLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
   for (auto& [id, connection] : connections_) add(connection);
 }
 
-// Waits for an event and handles it. False: the link is being destroyed.
+// Waits for an event and handles it. False: the link is being destroyed. The mutex is free during
+// the wait, so that commands start and end meanwhile: their streams are looked up again by number
+// after it, and the set keeps no pointers.
 bool AgentLink::pump(int cancel, Clock::time_point deadline) {
   std::vector<pollfd> set;
   std::vector<Watched> watched;
@@ -93,6 +95,9 @@ bool AgentLink::pump(int cancel, Clock::time_point deadline) {
   return true;
 }
 
+// Sends a sign of life when nothing else was sent for a third of keep_alive, and gives up an agent
+// that was silent for all of it. `now` is when the wait ended: what has come since is not read yet,
+// and must not count as silence.
 void AgentLink::check_life(Clock::time_point now) {
   // Before an agent speaks, connect_timeout holds.
   if (!speaks()) return;
@@ -103,6 +108,7 @@ void AgentLink::check_life(Clock::time_point now) {
   last_sent_ = now;
 }
 
+// Reads once, at most a frame's size: other descriptors get their turn before more is read.
 void AgentLink::receive() {
   if (!buffer_) buffer_.reset(new char[longest_payload]);
   const ssize_t size = ::read(line_.out.get(), buffer_.get(), longest_payload);
@@ -118,6 +124,8 @@ void AgentLink::receive() {
   take_bytes({buffer_.get(), static_cast<std::size_t>(size)});
 }
 
+// Finds the greeting behind what ssh, a login script or a shell prints, and then hands on frames.
+// The search goes on a little before what came last, as the mark may be cut there.
 void AgentLink::take_bytes(std::string_view bytes) {
   std::string rest;
   if (!speaks()) {
@@ -154,7 +162,8 @@ void AgentLink::take_bytes(std::string_view bytes) {
     lose("what came from it is not of this protocol");
 }
 
-// False: no agent sends such a frame.
+// False: no agent sends such a frame. A command that was destroyed here may still have frames on
+// their way: they are dropped, until its `end` frees its number.
 bool AgentLink::take_frame(const Frame& frame) {
   const std::string_view payload = frame.payload;
   if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
@@ -203,6 +212,7 @@ bool AgentLink::take_frame(const Frame& frame) {
   }
 }
 
+// A command whose `end` cannot be read has none, and the link is lost: so its outcome is `unknown`.
 bool AgentLink::take_end(AgentCommand& command, std::string_view text) {
   const bool ok = read_end(text, command.end_.emplace());
   if (ok)
@@ -212,12 +222,17 @@ bool AgentLink::take_end(AgentCommand& command, std::string_view text) {
   return ok;
 }
 
+// The streams of a connection or of a command; null when it has ended meanwhile, as another event
+// of the same round may have ended it.
 RemoteStreams* AgentLink::find(std::uint32_t id) {
   if (const auto at = connections_.find(id); at != connections_.end()) return &at->second;
   const auto at = commands_.find(id);
   return at != commands_.end() && at->second ? &at->second->streams_ : nullptr;
 }
 
+// Moves input of a command or a connection to the agent, as far as it has given credit. An empty
+// piece is the end: of a pipe for good; of a socket only of what the proxy sends, whose other
+// direction then goes on until it closes, which SIGHUP reports.
 void AgentLink::read_input(RemoteStreams& streams) {
   using Source = RemoteStreams::Source;
   if (streams.source == Source::closing) {
@@ -250,12 +265,15 @@ void AgentLink::send(std::string_view bytes) {
   if (!queue_.empty()) wake();
 }
 
+// Under the mutex. Once the link is lost nothing is sent, and callers need not ask before.
 void AgentLink::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   std::string frame;
   put_frame(frame, kind, id, payload);
   send(frame);
 }
 
+// Writes what the pipe takes. A broken pipe is not the end yet: the agent's last words may still be
+// in the other pipe, and they say more than EPIPE.
 void AgentLink::flush() {
   const ssize_t size = queue_.write_to(line_.input.get());
   if (size > 0) last_sent_ = Clock::now();
@@ -265,11 +283,13 @@ void AgentLink::flush() {
   line_.input.reset();
 }
 
+// Has the thread look again. The pipe does not block: when it is full, the thread is about to wake.
 void AgentLink::wake() {
   if (wake_in_) (void)!::write(wake_in_.get(), "", 1);
 }
 
-// Ends the connection. Output that came before still goes to its readers.
+// Ends the connection, with the first reason that is known. The commands end in settle(), outside
+// of whatever called this. Output that came before still goes to its readers.
 void AgentLink::lose(const char* reason, Pieces values) {
   if (lost()) return;
   if (!speaks()) said_.add(unmarked_);
@@ -285,7 +305,8 @@ void AgentLink::lose(const char* reason, Pieces values) {
   queue_.clear();
 }
 
-// Asks for the reason, once, and ends all commands with it.
+// Asks for the reason, once, and ends all commands with it. The question may take an engine
+// seconds, so that the mutex is free meanwhile: lost() keeps anything else from happening.
 void AgentLink::settle(std::unique_lock<std::mutex>& lock) {
   if (life_ == Life::lost && account_) {
     lock.unlock();

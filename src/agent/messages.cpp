@@ -75,6 +75,7 @@ std::chrono::milliseconds time_in(const Json& object, const char* name,
 
 inline namespace inner {
 
+// A client adds what it wishes. Members that an agent does not know it ignores.
 Json new_hello(std::chrono::milliseconds keep_alive) {
   Json hello = Json::object();
   set_member(hello, "protocol", agent_protocol);
@@ -83,6 +84,8 @@ Json new_hello(std::chrono::milliseconds keep_alive) {
   return hello;
 }
 
+// For a client that only reads and then ends the agent: that of a container which is being
+// prepared. Bytes that are no frames end the search, and it has not answered.
 std::optional<Json> answer_in(std::string_view printed) {
   const std::size_t mark = printed.find(greeting_mark);
   const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
@@ -97,6 +100,7 @@ std::optional<Json> answer_in(std::string_view printed) {
   return answer;
 }
 
+// A message may be long, as it quotes what could not be started: it is cut to fit into one frame.
 std::string end_text(const ProcessResult& result) {
   const std::int64_t numbers[] = {static_cast<int>(result.outcome),
                                   result.exit_code,
@@ -116,6 +120,9 @@ std::string end_text(const ProcessResult& result) {
   return end.dump();
 }
 
+// Numbers are checked against the bounds of their column, and combinations that no agent writes are
+// refused: an exit without a status could be taken for a success. Texts are made printable, as they
+// go into messages.
 bool read_end(std::string_view text, ProcessResult& result) {
   const auto end = Json::parse(text);
   if (!end || !end->is_object()) return false;
@@ -147,6 +154,7 @@ bool read_end(std::string_view text, ProcessResult& result) {
 
 std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
 
+// Items that are no texts are empty ones; what is no list has no items.
 std::vector<std::string> texts_in(const Json& list) {
   std::vector<std::string> texts;
   for (const Json& item : list.items()) texts.push_back(item.as_string());
@@ -165,6 +173,8 @@ Json to_json(const SandboxOptions& options) {
   return object;
 }
 
+// What is missing or unknown counts as the strictest, as a client of a later version may ask for a
+// mode that this agent does not know.
 SandboxOptions sandbox_options_from(const Json& object) {
   SandboxOptions options;
   // An unknown value counts as the strictest.
@@ -193,6 +203,7 @@ Json to_json(const SandboxReport& report) {
   return object;
 }
 
+// The mode and the network are read as in options: unknown ones are the strictest.
 SandboxReport sandbox_report_from(const Json& object) {
   SandboxReport report;
   const SandboxOptions read = sandbox_options_from(object);
@@ -205,6 +216,7 @@ SandboxReport sandbox_report_from(const Json& object) {
   return report;
 }
 
+// The texts are separated by NUL bytes, which no path has, so that none needs to be escaped.
 std::string root_list_of(std::string_view workspace, const std::vector<Root>& roots) {
   std::string list(workspace);
   for (const Root& root : roots) {
@@ -214,6 +226,7 @@ std::string root_list_of(std::string_view workspace, const std::vector<Root>& ro
   return list;
 }
 
+// Of any bytes: a digit that is no Permission becomes one by its low bits, never more than `write`.
 std::vector<Root> roots_in(std::string_view list, std::string& workspace) {
   std::vector<Root> roots;
   workspace = take_part(list, '\0');
@@ -227,6 +240,7 @@ std::vector<Root> roots_in(std::string_view list, std::string& workspace) {
 
 }  // namespace inner
 
+// Without a program in argv: the agent then starts its own. It reads input, which is the question.
 StartRequest StartRequest::question() {
   StartRequest request;
   request.argv.push_back({});
@@ -234,6 +248,8 @@ StartRequest StartRequest::question() {
   return request;
 }
 
+// The head is JSON, and says how many texts of each kind follow; those may be megabytes, and as
+// JSON each of their bytes would be looked at twice.
 std::string StartRequest::text() const {
   Json head = Json::object();
   for (const auto& flag : start_flags)
@@ -256,6 +272,8 @@ std::string StartRequest::text() const {
   return text;
 }
 
+// Of any bytes, in linear time. False: a text is missing, or there is no program. What is left is
+// the script, and may be anything.
 bool StartRequest::read(std::string_view text) {
   std::string head_text;
   if (!take_text(text, head_text)) return false;

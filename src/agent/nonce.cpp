@@ -12,6 +12,9 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// The name is random and the file new, through no link: a command in the folder cannot have
+// prepared it. Others may read it, as the agent may be another user there; its content is no
+// secret.
 Nonce::Nonce(const std::string& folder) {
   auto opened = open_canonical_directory(folder);
   if (!opened) {
@@ -28,6 +31,7 @@ Nonce::Nonce(const std::string& folder) {
   path_ = concat("%/%", {folder, name_});
 }
 
+// By the open folder, so that another one that has got its name meanwhile is left alone.
 Nonce::~Nonce() {
   if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }

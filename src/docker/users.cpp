@@ -228,7 +228,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
   }
   auto target = new_shared<Target>(
       std::move(container), CommandSettings(std::move(*environment), "/bin/sh", variables.set));
-  for (const auto& user : users) user->target_ = place;
+  for (const auto& user : users) user->target_ = target;
   users[0]->files_ = users[1];
   return users[0];
 }
