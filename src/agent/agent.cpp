@@ -18,6 +18,10 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// The greeting goes out before anything was heard, so that a client finds it behind what a login
+// prints. `bye` is written only if the queue is empty: in the middle of another frame it would be
+// read as a part of that. It is lost if the pipe is full; the client then takes the commands for
+// lost.
 int CommandAgent::run() {
 #if defined(__linux__)
   // Afterwards the file belongs to root.
@@ -43,6 +47,9 @@ int CommandAgent::run() {
   return 1;
 }
 
+// Each round: room for output, a wait for any descriptor, then connections, the orders, the
+// commands. Orders come before commands, so that a kill is not held up by a flood. A command is
+// reported and forgotten once it is over(): no process of it is left, and all its output is queued.
 void CommandAgent::loop() {
   std::vector<pollfd> set;
   while (!ending_ || !commands_.empty()) {
@@ -100,8 +107,9 @@ void CommandAgent::loop() {
   }
 }
 
-// A stream is read only as far as the client has room for it. The output of a command that is
-// killed with the connection is dropped.
+// A stream is read only as far as the client has room for it and the queue has: a program that
+// floods waits in its own pipe, and costs no memory here. The output of a command that is killed
+// with the connection is dropped.
 void CommandAgent::make_room(Running& command) {
   const std::size_t most = room() == 0 ? 0 : longest_payload;
   for (const Stream stream : {Stream::out, Stream::err})
@@ -109,6 +117,8 @@ void CommandAgent::make_room(Running& command) {
         ending_ ? longest_payload : std::min(most, command.credit[stream == Stream::out ? 0 : 1]);
 }
 
+// Reads once in a round. What is not of the protocol ends the agent, and is not skipped: nothing
+// after it could be trusted to be where a frame begins.
 void CommandAgent::receive() {
   const ssize_t size = ::read(in_, bytes_.get(), longest_payload);
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
@@ -122,6 +132,8 @@ void CommandAgent::receive() {
     end("what came in is not of this protocol");
 }
 
+// Kills all commands, with the first reason that was found. They get room for their output again,
+// as one that waits for room would not be seen to end.
 void CommandAgent::end(const char* why) {
   if (ending_) return;
   ending_ = killing_ = true;
@@ -133,13 +145,15 @@ void CommandAgent::end(const char* why) {
   }
 }
 
+// Null for a command that has ended: orders for it may have been on their way.
 auto CommandAgent::find(std::uint32_t id) -> Running* {
   for (Running& command : commands_)
     if (command.id == id) return &command;
   return nullptr;
 }
 
-// An order for a command that has just ended is ignored: the client could not know.
+// Carries out a frame. False: no client sends such a frame, and the agent ends. An order for a
+// command that has just ended is ignored: the client could not know.
 bool CommandAgent::take(const Frame& frame) {
   const std::string_view payload = frame.payload;
   if (frame.kind == FrameKind::ping) return true;
@@ -195,6 +209,8 @@ bool CommandAgent::take(const Frame& frame) {
   return true;
 }
 
+// Called while a command's output is read, which its room bounds: so the credit cannot fall below
+// 0.
 void CommandAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
   Running* const command = find(id);
   if (!command || ending_) return;
@@ -215,6 +231,8 @@ void CommandAgent::watch_input(Running& command) {
   if (credit != 0) send(FrameKind::credit, command.id, credit_text(Channel::input, credit));
 }
 
+// Adds a frame to the queue; flush() writes it. A transport that holds back what ends in no newline
+// gets one after each frame, in a ping.
 void CommandAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   if (ending_) return;
   put_frame(queue_.bytes, kind, id, payload);
@@ -226,6 +244,7 @@ void CommandAgent::stay_heard() {
   flush();
 }
 
+// Writes what the pipe takes; the loop goes on with the rest when there is room.
 void CommandAgent::flush() {
   if (ending_ || queue_.empty()) return;
   const ssize_t size = queue_.write_to(out_);

@@ -37,9 +37,22 @@ class AgentWorkspace {
 // One thread drives all: the orders, the commands, the answers. It holds at most queue_limit bytes
 // and a frame of each command's output, a window of each command's input, and one request.
 //
-//   run() --> waits for hello --> greeted_ --> ending_ --> returns, when no command is left
-//             no other frame      orders       the input has ended, or is wrong, or silent: all
-//             is accepted                      commands are killed, and nothing more is sent
+//   state    event                                        next     function
+//   waiting  the hello                                    greeted  take() -> greet(), also if it is
+//                                                                  refused: the answer has `error`
+//   waiting  any other frame but ping                     ending   receive() -> end()
+//   greeted  a request, then `start`                      greeted  take() -> start()
+//   greeted  a second hello, what no client sends         ending   receive() -> end()
+//   greeted  nothing was heard for keep_alive             ending   loop() -> end()
+//   both     the input has ended, or cannot be read       ending   receive() -> end()
+//   both     the output cannot be written                 ending   flush() -> end()
+//   ending   no command is left                           (none)   loop(), run() says `bye`
+//
+// What holds: in `waiting` there are no commands and no deadline, as a client that has gone ends
+// the pipe. In `greeted`, one frame at least is sent in each third of keep_alive. In `ending`, the
+// input is not read, nothing is queued, and all commands are killed; their output is read and
+// dropped, so that none of them holds up its own end. problem_ says why, and is empty where the
+// input has ended: that is how a client ends an agent, and the exit status is 0.
 class CommandAgent {
  public:
   // Without a workspace, the agent serves a container.

@@ -31,7 +31,7 @@ struct CommandSettings {
 //   new       `start` is sent                  running   launch()
 //   new       the link is lost already         lost      launch(), whose caller gets `not_started`
 //   running   `started`, if it is waited for   started   AgentLink::take_frame()
-//   running   no `started` before the deadline running   launch() fails: its caller destroys it
+//   running   no `started` before the deadline running   launch() returns false
 //   running,  `end`                            ended     AgentLink::take_end(), come_to_an_end()
 //   started   the link is lost                 lost      AgentLink::settle(), come_to_an_end()
 //             it is destroyed                  (none)    ~AgentCommand() sends SIGKILL

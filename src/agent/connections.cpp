@@ -14,6 +14,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// Any free port, so that several commands have one each. The kernel bounds the backlog itself.
 UniqueFd listen_for_proxy(unsigned& port) {
 #if defined(__linux__)
   constexpr int backlog = 512;
@@ -38,17 +39,22 @@ UniqueFd listen_for_proxy(unsigned& port) {
 
 }  // namespace inner
 
+// Connections go before their socket, to which they point.
 void ProxyConnections::remove(std::uint32_t command) {
   for (Iterator next = connections_.begin(); next != connections_.end();)
     next = next->listener->command == command ? drop(next) : std::next(next);
   listeners_.remove_if([&](const Listener& listener) { return listener.command == command; });
 }
 
+// Without frames: the client has gone, or ends all connections with this agent.
 void ProxyConnections::clear() {
   connections_.clear();
   listeners_.clear();
 }
 
+// Nothing is accepted or read without room: the bytes wait in the sockets of their programs. After
+// a shortage of descriptors, accepting waits 100 ms, as a socket that cannot be accepted stays
+// ready.
 Clock::time_point ProxyConnections::watch(std::vector<pollfd>& set, std::size_t room,
                                           std::size_t commands) {
   first_ = set.size();
@@ -70,6 +76,8 @@ Clock::time_point ProxyConnections::watch(std::vector<pollfd>& set, std::size_t 
   return retry_;
 }
 
+// Goes through the set in the order in which watch() has made it. Connections come before sockets,
+// as accepting adds connections that the set does not have.
 void ProxyConnections::serve(const std::vector<pollfd>& set, char* buffer) {
   std::size_t at = first_ + listeners_.size();
   for (Iterator next = connections_.begin(); next != connections_.end(); ++at) {
@@ -84,6 +92,8 @@ void ProxyConnections::serve(const std::vector<pollfd>& set, char* buffer) {
     if (set[at++].revents != 0) accept_all(listener);
 }
 
+// Takes what waits, as far as a command may have connections. Numbers begin again after 2^31 of
+// them, and one that is in use is left out.
 void ProxyConnections::accept_all([[maybe_unused]] Listener& listener) {
 #if defined(__linux__)
   while (has_room(listener)) {
@@ -110,12 +120,15 @@ auto ProxyConnections::find(std::uint32_t id) -> Iterator {
                     [id](const Connection& connection) { return connection.id == id; });
 }
 
+// Reports its end to the client, which may have the number again then.
 auto ProxyConnections::drop(Iterator connection) -> Iterator {
   --connection->listener->connections;
   send_(FrameKind::end, connection->id, {});
   return connections_.erase(connection);
 }
 
+// Reads once. No bytes are the end of this direction, which an empty `out` reports; so is an error,
+// as the program has gone then.
 void ProxyConnections::read(Connection& connection, char* buffer) {
   const std::size_t most = std::min({longest_payload, connection.input_window, room_});
   if (connection.source == RemoteStreams::Source::nothing || most == 0) return;
@@ -128,12 +141,15 @@ void ProxyConnections::read(Connection& connection, char* buffer) {
   send_(FrameKind::out, connection.id, {buffer, bytes});
 }
 
+// Writes what waits, and gives the client credit for it.
 void ProxyConnections::write(Connection& connection) {
   const std::size_t credit = connection.out.pass(commands_ + connections_.size());
   if (credit != 0) send_(FrameKind::credit, connection.id, credit_text(Channel::input, credit));
 }
 
-// A frame for one that has just ended is ignored: the client could not know.
+// `input` and `credit` are as for commands. `input_end` ends the direction to the program; a signal
+// ends the other one as well, and SIGKILL drops what waits. A frame for one that has just ended is
+// ignored: the client could not know.
 bool ProxyConnections::take(const Frame& frame) {
   const bool is_input = frame.kind == FrameKind::input;
   const bool is_credit = frame.kind == FrameKind::credit;

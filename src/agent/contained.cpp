@@ -57,7 +57,7 @@ std::uint64_t oom_kills_here() {
 
 // Programs such as ssh and sudo serve only users that have a name, and the engine runs commands by
 // number. A step that fails is left out, as the root may be read-only: what commands then lack is
-// reported by the command that needs it. Only the programs that credentials are for are looked up.
+// reported by the command that needs it.
 Json prepare_container(const Json& wanted) {
   const std::string& uid = wanted["uid"sv].as_string();
   bool is_known = uid.empty();

@@ -19,6 +19,8 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// Answers a hello, also one that is refused: the client then has the reason, and closes the
+// connection. False: it is none, or of another protocol's form.
 bool CommandAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
   if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
@@ -34,7 +36,10 @@ bool CommandAgent::greet(std::string_view text) {
   return true;
 }
 
-// Prepares the place as a hello asks for it, and describes it in the answer.
+// Prepares what a hello asks for, and describes it in the answer. The order matters: the nonces are
+// answered before anything of this place may be refused, so that the client can say that its folder
+// is another one; the sandbox comes last, as it is made for the workspace that was found. An agent
+// that is asked to `prepare` has no other task.
 Expected<void> CommandAgent::settle(const Json& hello, Json& answer) {
   const auto refusal = [](const char* why, Pieces values = {}) {
     return make_error(ErrorCode::unsupported, why, values);
@@ -69,7 +74,8 @@ Expected<void> CommandAgent::settle(const Json& hello, Json& answer) {
   return settle_sandbox(hello, root_list, answer);
 }
 
-// Finds the workspace, and the variables of commands.
+// Finds the workspace, and the variables of commands. Where AgentWorkspace is missing, what needs
+// it is refused: commands must not run in another folder than the one that was meant.
 Expected<void> CommandAgent::settle_workspace(const Json& hello, std::string& root_list) {
   is_remote_ = hello["remote"sv].as_bool();
   EnvironmentOptions variables;
@@ -86,7 +92,10 @@ Expected<void> CommandAgent::settle_workspace(const Json& hello, std::string& ro
   return {};
 }
 
-// Makes the sandbox of commands, and their home where they are in one.
+// Makes the sandbox of commands, and their home where they are in one. A hello without wishes gets
+// a strict one, see sandbox_options_from(). What a strict sandbox cannot have here is an error;
+// what a best effort lacks is in the report, and the client notes it. Network::allow is never
+// lowered: without a network of its own, a command would reach all hosts.
 Expected<void> CommandAgent::settle_sandbox(const Json& hello, std::string_view root_list,
                                             Json& answer) {
   SandboxOptions wanted = sandbox_options_from(hello["sandbox"sv]);

@@ -249,7 +249,7 @@ StartRequest StartRequest::question() {
 }
 
 // The head is JSON, and says how many texts of each kind follow; those may be megabytes, and as
-// JSON each of their bytes would be looked at twice.
+// JSON all of their bytes would be escaped and parsed.
 std::string StartRequest::text() const {
   Json head = Json::object();
   for (const auto& flag : start_flags)

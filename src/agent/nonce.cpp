@@ -13,8 +13,7 @@ inline namespace v0_1 {
 inline namespace inner {
 
 // The name is random and the file new, through no link: a command in the folder cannot have
-// prepared it. Others may read it, as the agent may be another user there; its content is no
-// secret.
+// prepared it. Others may read it, as the agent may be another user there; it protects nothing.
 Nonce::Nonce(const std::string& folder) {
   auto opened = open_canonical_directory(folder);
   if (!opened) {

@@ -19,6 +19,8 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// Starts a command, or reports by `end` why not: a command that cannot start is no fault of the
+// client. False: the number or the request is one that no client sends.
 bool CommandAgent::start(std::uint32_t id, std::string_view text) {
   StartRequest request;
   if (id == 0 || (id & connection_bit) != 0 || find(id) || !request.read(text)) return false;
@@ -66,6 +68,11 @@ bool CommandAgent::start(std::uint32_t id, std::string_view text) {
   return true;
 }
 
+// Fills in how the command runs. Its variables, each group over the ones before it: those of the
+// agent, HOME and TMPDIR of the sandbox, those of the request. Then what the request unsets is
+// taken out, and variables for a host without a network are added where there are none of their
+// names. The agent's own program, for questions, runs without a sandbox: it holds itself to the
+// roots or to the copy.
 Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, UniqueFd& passed,
                                      ProcessOptions& options) {
   if (commands_.size() > most_commands)
@@ -129,7 +136,8 @@ Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, Un
 }
 
 // A command in a sandbox has a network with a socket of its own. All in a container have one
-// network, so each gets a port there.
+// network, so each gets a port there: the agent tells commands apart by it. Without a socket the
+// command does not start, as it would find no proxy at its port, or another command's.
 Expected<void> CommandAgent::give_proxy(Running& command, ProcessOptions& options) {
   if (contained_) {
     unsigned port = 0;
