@@ -366,9 +366,12 @@
 
 #include "copy/copy.cpp"
 #include "copy/folder.cpp"
+#include "copy/report.cpp"
 #include "copy/rules.cpp"
+#include "copy/send.cpp"
 #include "copy/take.cpp"
 #include "copy/tree.cpp"
+#include "copy/wire.cpp"
 
 #include "place/bring.cpp"
 #include "place/place_executor.cpp"

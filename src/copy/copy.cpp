@@ -1,13 +1,16 @@
-// Copied workspaces: the wire between the two sides, the end of it there, and the end here.
+// The copy of a workspace: its end elsewhere, and its end here with the commands that use it.
 
 #include "copy/copy_internal.hpp"
+#include "copy/tree_internal.hpp"
+#include "copy/wire_internal.hpp"
 
+#include "agent/command_internal.hpp"
+#include "agent/messages_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
-#include "json/json_internal.hpp"
 #include "paths/paths.hpp"
 #include "paths/paths_internal.hpp"
 #include "process/child_internal.hpp"
@@ -22,9 +25,6 @@ namespace {
 // The orders from here to the other side: to take what follows, or to send.
 constexpr char copy_takes = 'T';
 constexpr char copy_sends = 'S';
-
-// A side that does nothing for 10 minutes is given up.
-Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minutes(10)); }
 
 }  // namespace
 
@@ -62,108 +62,6 @@ int serve_copy(const Json& subject, int in, int out) {
 }
 
 }  // namespace inner
-
-void CopyNames::add(std::string_view path) {
-  constexpr std::size_t shown = 5;
-  if (++count <= shown)
-    append_all(text, {text.empty() ? "" : ", ", path.empty() ? "." : std::string(in_quotes(path))});
-}
-
-void CopyReport::add(int number, std::string_view path) {
-  if (number == copy_conflict || number == ENOTDIR || number == ELOOP)
-    return names[conflict].add(path);
-  if (number == EROFS) return names[not_writable].add(path);
-  if (error == 0) error = number;
-  names[failed].add(path);
-}
-
-bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view text) {
-  if (kind >= kinds) return false;
-  names[kind].count = static_cast<std::size_t>(count);
-  names[kind].text = printable(utf8_prefix(text, 1024));
-  return true;
-}
-
-std::string CopyReport::text(std::string_view where, std::string& said) const {
-  constexpr std::string_view texts =
-      "changed both here and there, so each side keeps its own (remove one of them to have the "
-      "other): \n"
-      "not copied, as it is neither a file nor a folder nor a link: \n"
-      "not copied, as it cannot be read: \nnot copied, as it lies too deep: \n"
-      "not changed here, where it may only be read: \nnot copied: \n";
-  std::string_view left = texts;
-  std::string all;
-  for (int kind = 0; kind < kinds; ++kind) {
-    const CopyNames& these = names[kind];
-    std::string note = concat("%: %%", {where, take_part(left, '\n'), these.text});
-    if (these.count > 5) append_all(note, " and % more", {these.count - 5});
-    if (kind == failed) append_all(note, ": %", {errno_text(error)});
-    const bool stays = kind >= special && kind <= deep;
-    if (these.count == 0 || (stays && said.find(note) != std::string::npos)) continue;
-    if (stays && said.size() < 65536) said += note;
-    append_all(all, {all.empty() ? "" : "; ", note});
-  }
-  return all;
-}
-
-bool CopyWire::put(std::string_view bytes) {
-  sending_ += bytes;
-  return sending_.size() < longest_payload || flush();
-}
-
-bool CopyWire::put_numbers(std::initializer_list<std::uint64_t> numbers) {
-  return put(
-      {reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(std::uint64_t)});
-}
-
-bool CopyWire::flush() {
-  std::string_view left = sending_;
-  while (!left.empty()) {
-    const ssize_t size = write_to_pipe(out_.get(), left);
-    if (size > 0) {
-      left.remove_prefix(static_cast<std::size_t>(size));
-    } else if (errno == EAGAIN) {
-      std::vector<pollfd> set = {{out_.get(), POLLOUT, 0}};
-      wait_for_events(set, copy_deadline());
-      if (set[0].revents == 0) return false;
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  sending_.clear();
-  return true;
-}
-
-std::string_view CopyWire::get_some(std::size_t most) {
-  while (got_.empty()) {
-    const ssize_t size = ::read(in_.get(), buffer_.get(), longest_payload);
-    if (size > 0) {
-      got_ = {buffer_.get(), static_cast<std::size_t>(size)};
-      taken(got_);
-    } else if (size < 0 && errno == EAGAIN) {
-      std::vector<pollfd> set = {{in_.get(), POLLIN, 0}};
-      wait_for_events(set, copy_deadline());
-      if (set[0].revents == 0) return {};
-    } else if (size == 0 || errno != EINTR) {
-      return {};
-    }
-  }
-  const std::string_view some = got_.substr(0, most);
-  got_.remove_prefix(some.size());
-  return some;
-}
-
-bool CopyWire::get(void* bytes, std::size_t size) {
-  auto* to = static_cast<char*>(bytes);
-  while (size != 0) {
-    const std::string_view some = get_some(size);
-    if (some.empty()) return false;
-    std::memcpy(to, some.data(), some.size());
-    to += some.size();
-    size -= some.size();
-  }
-  return true;
-}
 
 CopyMark::CopyMark(const std::string& workspace) {
   auto folder = open_canonical_directory(workspace);

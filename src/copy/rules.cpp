@@ -1,6 +1,6 @@
 // The files of a workspace that are not copied: patterns as in a .gitignore.
 
-#include "copy/copy_internal.hpp"
+#include "copy/rules_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"

@@ -3,8 +3,10 @@
 // Folders are opened from the descriptor of the workspace, one name at a time and through no link.
 // A file is written under a temporary name in its folder, and is renamed when it is whole.
 
-#include "copy/copy_internal.hpp"
+#include "copy/tree_internal.hpp"
+#include "copy/wire_internal.hpp"
 
+#include "agent/frames_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
@@ -107,7 +109,7 @@ bool CopyTree::take(CopyWire& wire) {
       if (!report.take((numbers[0] >> 8) & 0xff, numbers[1], entry.path)) return false;
       continue;
     }
-    if (entry.path.empty() || entry.path.size() > 4095 ||
+    if (entry.path.empty() || entry.path.size() > longest_copied_path ||
         !is_canonical_form(concat("/%", {entry.path})))
       return false;
     const bool is_put = kind == copy_put;

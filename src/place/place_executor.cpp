@@ -9,6 +9,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "copy/copy_internal.hpp"
+#include "copy/tree_internal.hpp"
 #include "environment/environment_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"

@@ -1,0 +1,56 @@
+// What a copy left out, and why: the notes on it.
+
+#include "copy/tree_internal.hpp"
+#include "copy/wire_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+void CopyNames::add(std::string_view path) {
+  constexpr std::size_t shown = 5;
+  if (++count <= shown)
+    append_all(text, {text.empty() ? "" : ", ", path.empty() ? "." : std::string(in_quotes(path))});
+}
+
+void CopyReport::add(int number, std::string_view path) {
+  if (number == copy_conflict || number == ENOTDIR || number == ELOOP)
+    return names[conflict].add(path);
+  if (number == EROFS) return names[not_writable].add(path);
+  if (error == 0) error = number;
+  names[failed].add(path);
+}
+
+bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view text) {
+  if (kind >= kinds) return false;
+  names[kind].count = static_cast<std::size_t>(count);
+  names[kind].text = printable(utf8_prefix(text, 1024));
+  return true;
+}
+
+std::string CopyReport::text(std::string_view where, std::string& said) const {
+  constexpr std::string_view texts =
+      "changed both here and there, so each side keeps its own (remove one of them to have the "
+      "other): \n"
+      "not copied, as it is neither a file nor a folder nor a link: \n"
+      "not copied, as it cannot be read: \nnot copied, as it lies too deep: \n"
+      "not changed here, where it may only be read: \nnot copied: \n";
+  std::string_view left = texts;
+  std::string all;
+  for (int kind = 0; kind < kinds; ++kind) {
+    const CopyNames& these = names[kind];
+    std::string note = concat("%: %%", {where, take_part(left, '\n'), these.text});
+    if (these.count > 5) append_all(note, " and % more", {these.count - 5});
+    if (kind == failed) append_all(note, ": %", {errno_text(error)});
+    const bool stays = kind >= special && kind <= deep;
+    if (these.count == 0 || (stays && said.find(note) != std::string::npos)) continue;
+    if (stays && said.size() < 65536) said += note;
+    append_all(all, {all.empty() ? "" : "; ", note});
+  }
+  return all;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
