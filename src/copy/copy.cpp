@@ -37,6 +37,8 @@ Json copy_subject(std::string_view root_list, const Json& options) {
   return pair;
 }
 
+// A program of its own, so that a slow disk holds up no command, and with the rights of commands.
+// It ends when the wire or the folder has gone.
 int serve_copy(const Json& subject, int in, int out) {
   const auto opened = CopyTree::of(subject[0].as_string(), PathRules(), subject[1]);
   if (!opened) return 1;
@@ -63,6 +65,8 @@ int serve_copy(const Json& subject, int in, int out) {
 
 }  // namespace inner
 
+// A mark that cannot be made is no error: the copy then gets a folder of its own, which is always
+// right.
 CopyMark::CopyMark(const std::string& workspace) {
   auto folder = open_canonical_directory(workspace);
   if (!folder) return;
@@ -75,6 +79,8 @@ CopyMark::~CopyMark() {
   if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 
+// Starts the program at the other side, by the link of the commands, and one wire that stays for
+// all of them. Nothing is sent yet.
 Expected<std::shared_ptr<WorkspaceCopy>> WorkspaceCopy::open(std::shared_ptr<AgentLink> link,
                                                              const std::string& workspace,
                                                              const PathRules& paths,
@@ -108,6 +114,8 @@ std::string WorkspaceCopy::report(std::string_view where) {
   return tree_->report.text(concat("workspace %%", {where, link_->name()}), said_);
 }
 
+// A cancelled command does not start, and no more is sent for it; the copy stays usable. If the
+// disk there is full, the command does not start either: it would work on half of the workspace.
 Expected<void> WorkspaceCopy::send(const std::optional<CancelToken>& cancel,
                                    std::vector<std::string>& notes) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -131,6 +139,8 @@ Expected<void> WorkspaceCopy::send(const std::optional<CancelToken>& cancel,
   return {};
 }
 
+// Never fails the command, which has run: a note says what has not come. After a lost wire the copy
+// is lost, as the sides no longer know of each other what they have.
 std::string WorkspaceCopy::fetch() {
   const std::lock_guard<std::mutex> lock(mutex_);
   const bool ok = !lost_ && wire_->put({&copy_sends, 1}) && wire_->flush() && tree_->take(*wire_);

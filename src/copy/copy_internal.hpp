@@ -50,6 +50,19 @@ class CopyMark {
 };
 
 // The copy of a workspace in the place that a link leads to. Safe from any thread, one at a time.
+//
+//   state   event                                        next    function
+//   (none)  the agent's program for it has started       alike   open()
+//   alike   a command comes, the changes here are sent   alike   send()
+//   alike   the workspace here is too large              alike   send() fails: no command starts
+//   alike   a command has ended, its changes are here    alike   fetch()
+//   alike   the copy there is too large, or unreadable   alike   fetch() says so
+//   alike   the wire is lost                             lost    send(), fetch()
+//
+// What holds: in `alike`, both sides have a CopyTree in the state `agreed`, and paths that differ
+// are marked as `own`, or are found by the next scan. In `lost`, changes there are lost with the
+// folder; Target::connect() in the room place sees it and makes a new connection, and with that a
+// new copy, which begins empty.
 class WorkspaceCopy {
  public:
   static Expected<std::shared_ptr<WorkspaceCopy>> open(std::shared_ptr<AgentLink> link,
@@ -84,7 +97,9 @@ class WorkspaceCopy {
   std::atomic<bool> lost_{false};
 };
 
-// A command in a place with a copy. It ends when its changes have come here.
+// A command in a place with a copy. It ends when its changes have come here: the run then calls
+// recover() twice, first for the CopyFetch and then with the result of that, which is a note or
+// empty.
 class CopiedCommand final : public AgentCommand {
  public:
   CopiedCommand(StartRequest&& request, const std::shared_ptr<WorkspaceCopy>& copy)

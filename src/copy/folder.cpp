@@ -13,7 +13,9 @@ inline namespace v0_1 {
 
 namespace {
 
-// Makes the folder, with those around it, or takes one that is empty. None where that cannot be.
+// Makes the folder, with those around it, or takes one that is empty. None where that cannot be: it
+// has files, is another user's, cannot be written to, or is the copy of another agent, which holds
+// a lock. Folders around it that were made stay.
 UniqueFd copy_folder_at(const std::string& path) {
   for (std::size_t end = 0; end < path.size();) {
     end = std::min(path.find('/', end + 1), path.size());
@@ -40,6 +42,10 @@ UniqueFd copy_folder_at(const std::string& path) {
 
 inline namespace inner {
 
+// The same path as here is best, as paths that commands print or that tools have stored then hold
+// on both sides. It is not tried without the mark: if both ends see one disk, an empty workspace
+// would become its own copy, and be removed with it. Else the first folder that can be made; the
+// last error, if none can.
 Expected<std::shared_ptr<const PrivateFolder>> folder_for_copy(std::string& workspace,
                                                                bool is_marked) {
   if (UniqueFd same = is_marked ? copy_folder_at(workspace) : UniqueFd())

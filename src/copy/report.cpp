@@ -9,12 +9,15 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// A note names the first five, and counts them all: a folder may have thousands.
 void CopyNames::add(std::string_view path) {
   constexpr std::size_t shown = 5;
   if (++count <= shown)
     append_all(text, {text.empty() ? "" : ", ", path.empty() ? "." : std::string(in_quotes(path))});
 }
 
+// By the errno of a path that was not put. A folder in the way, or a link, was made by a change
+// here, and so is a conflict; the first other error stands for all of them.
 void CopyReport::add(int number, std::string_view path) {
   if (number == copy_conflict || number == ENOTDIR || number == ELOOP)
     return names[conflict].add(path);
@@ -23,6 +26,7 @@ void CopyReport::add(int number, std::string_view path) {
   names[failed].add(path);
 }
 
+// The text comes from the other side: it is cut and made printable.
 bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view text) {
   if (kind >= kinds) return false;
   names[kind].count = static_cast<std::size_t>(count);
@@ -30,6 +34,9 @@ bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view 
   return true;
 }
 
+// What stays left out is said once in the life of a copy, and not with each command: `said` has
+// those notes, up to 64 KiB. Conflicts and failures are said each time, as they wait for someone to
+// act.
 std::string CopyReport::text(std::string_view where, std::string& said) const {
   constexpr std::string_view texts =
       "changed both here and there, so each side keeps its own (remove one of them to have the "

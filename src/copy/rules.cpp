@@ -62,6 +62,8 @@ std::string copy_glob(std::string_view line) {
 
 }  // namespace
 
+// Takes the lines apart once, as they are tried on each path. Beyond `most` lines the rest is not
+// read, so that no file of rules makes a scan slow. A line that cannot mean a path is left out.
 void CopyRules::add(std::string_view folder, std::string_view lines) {
   while (!lines.empty() && patterns_.size() < most) {
     std::string_view line = take_part(lines, '\n');
@@ -85,6 +87,8 @@ void CopyRules::add(std::string_view folder, std::string_view lines) {
   }
 }
 
+// From the last line to the first, as the last one that fits counts: what is below an excluded
+// folder is not looked at by the caller, so that `!` cannot bring it back, as in git.
 bool CopyRules::excludes(std::string_view path, bool is_folder) const {
   const std::string_view name = base_name(path);
   for (std::size_t i = patterns_.size(); i-- > 0;) {

@@ -11,6 +11,9 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// Sends notes, then what has gone with the inner paths first, so that each folder is empty when it
+// is removed; then what is new with the outer paths first, so that each folder is there. A cancel
+// ends that between two files or pieces; what was sent counts, and the next scan finds the rest.
 bool CopyTree::send(CopyWire& wire) {
   const auto stopped = [this] { return cancel && *cancel && (*cancel)->cancelled(); };
   for (unsigned kind = CopyReport::special; kind <= CopyReport::deep; ++kind)
@@ -45,6 +48,8 @@ bool CopyTree::send(CopyWire& wire) {
   return true;
 }
 
+// Opens the path through no link, and looks again at what was opened: a command or the user may
+// have replaced it since the scan. What went over the wire is what the list then says.
 bool CopyTree::send_one(CopyWire& wire, CopyEntry& entry) {
   UniqueFd folder = open_folder(folder_of(entry.path));
   const std::string name(base_name(entry.path));
@@ -86,7 +91,9 @@ bool CopyTree::send_one(CopyWire& wire, CopyEntry& entry) {
   return wire.put(number_bytes(text.size())) && wire.put(text) && wire.put(number_bytes(0));
 }
 
-// Sends as many bytes as the file had when it was listed. The next scan finds later ones.
+// Sends as many bytes as the file had when it was opened. The next scan finds later ones. A file
+// that cannot be read on ends with copy_broken, and the other side drops what it has of it. The
+// size that was announced is a bound: a file that has become shorter ends early.
 bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
   std::unique_ptr<char[]> buffer(new char[longest_payload]);
   entry.hash = 0;
@@ -119,7 +126,9 @@ bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
   return wire.put(number_bytes(0));
 }
 
-// Reads the numbers of the paths that were refused, in rising order, each with an errno.
+// Reads the numbers of the paths that were refused, in rising order, each with an errno. A number
+// that is no path's, or comes out of order, is not met, and the last one is not copy_end: the wire
+// is lost.
 bool CopyTree::take_refusals(CopyWire& wire) {
   std::uint64_t number = 0;
   std::uint64_t refusal[2];

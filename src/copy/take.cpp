@@ -15,6 +15,7 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// No descriptor where a name is a link, is no folder, or is not there; errno says which.
 UniqueFd CopyTree::open_folder(std::string_view path) const {
   UniqueFd here(above_standard_streams(::fcntl(root_.get(), F_DUPFD_CLOEXEC, 3)));
   while (here && !path.empty()) {
@@ -45,6 +46,7 @@ int CopyTree::open_parent(std::string_view path) {
   return parent_.get();
 }
 
+// The list is in order, so that a search takes few steps for any number of files.
 CopyEntry* CopyTree::find(std::string_view path) {
   std::size_t low = 0;
   std::size_t high = agreed_.size();
@@ -58,6 +60,7 @@ CopyEntry* CopyTree::find(std::string_view path) {
   return low < agreed_.size() && agreed_[low].path == path ? &agreed_[low] : nullptr;
 }
 
+// New paths wait in added_: an insertion for each would move the list each time.
 void CopyTree::keep(CopyEntry&& entry) {
   if (CopyEntry* const known = find(entry.path))
     *known = std::move(entry);
@@ -80,6 +83,9 @@ void CopyTree::merge() {
   added_.clear();
 }
 
+// Takes messages until `done`. The order is checked, so that no path comes twice, nothing is
+// removed once something was put, and all can be merged in one pass. False, for a message that no
+// CopyTree sends: what was done stays, the lists do not count any more, and the copy is made anew.
 bool CopyTree::take(CopyWire& wire) {
   std::string refusals;
   const auto refuse = [&refusals](std::uint64_t number, std::uint64_t error) {
@@ -139,6 +145,9 @@ bool CopyTree::take(CopyWire& wire) {
   return wire.put(refusals) && wire.flush();
 }
 
+// Takes what is put at a path, or returns why not. The content is read in any case, as it is on the
+// wire. A mode or a size that no CopyTree sends loses the wire. The temporary file is gone at the
+// end, whatever has failed.
 int CopyTree::take_one(CopyWire& wire, CopyEntry& entry, bool& lost) {
   const bool is_file = S_ISREG(entry.mode);
   const bool is_link = S_ISLNK(entry.mode);
@@ -168,6 +177,7 @@ int CopyTree::take_one(CopyWire& wire, CopyEntry& entry, bool& lost) {
   return error;
 }
 
+// The target of a link, in one piece. It may lead anywhere: nothing here follows links.
 int CopyTree::take_link(CopyWire& wire, std::string& target, bool& lost) {
   char size[4];
   while (!lost) {
@@ -182,7 +192,9 @@ int CopyTree::take_link(CopyWire& wire, std::string& target, bool& lost) {
   return target.empty() || has_nul(target) ? EINVAL : 0;
 }
 
-// Reads all pieces, also those that cannot be written.
+// Reads all pieces, also those that cannot be written, and counts them against the bounds of the
+// file and of the copy before they are. A hole is skipped, so that a sparse file stays sparse; a
+// hole at the end needs ftruncate(). The hash goes over its zeros as well.
 int CopyTree::take_content(CopyWire& wire, CopyEntry& entry, int fd, bool& lost) {
   int error = 0;
   std::uint64_t size = 0;
@@ -240,6 +252,8 @@ bool CopyTree::may_replace(CopyEntry& entry, int parent, bool& is_there) {
   return false;
 }
 
+// Puts the finished file in the place of what was agreed, by a rename: a program that reads the
+// path meanwhile sees the old file or the new one. Rights and times are set before it has its name.
 int CopyTree::put_file(CopyEntry& entry, int parent, const char* part, int fd) {
   const std::string name(base_name(entry.path));
   bool is_there = false;
@@ -271,6 +285,7 @@ int CopyTree::put_file(CopyEntry& entry, int parent, const char* part, int fd) {
   return 0;
 }
 
+// Its rights are set in finish_folders(): without the right to write, its files could not be put.
 int CopyTree::put_folder(CopyEntry& entry, int parent) {
   const std::string name(base_name(entry.path));
   struct stat status {};
@@ -308,7 +323,8 @@ void CopyTree::remove(const std::string& path) {
   agreed.mode = 0;
 }
 
-// Sets the rights of folders, the inner ones first.
+// Sets the rights of folders, the inner ones first: an outer one may lose the right to enter it. A
+// failure is ignored, and the next scan finds the difference.
 void CopyTree::finish_folders() {
   parent_.reset();
   for (std::size_t i = folders_.size(); i-- > 0;) {

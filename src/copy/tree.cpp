@@ -34,6 +34,8 @@ bool is_recent_time(std::int64_t changed) {
 
 inline namespace inner {
 
+// A slash comes before all other bytes, so that what is in `a` follows `a`, and `a.c` comes after
+// `a/b`. Two sorted lists can then be compared in one pass, folder by folder.
 bool copy_order(std::string_view a, std::string_view b) {
   const std::size_t size = std::min(a.size(), b.size());
   std::size_t at = 0;
@@ -48,6 +50,7 @@ std::uint64_t copy_hash(std::uint64_t hash, std::string_view bytes) {
   return hash;
 }
 
+// Reads the file to its end; 0, or the errno of what failed.
 int copy_hash_of(int fd, std::uint64_t& hash) {
   std::unique_ptr<char[]> buffer(new char[longest_payload]);
   hash = 0;
@@ -61,6 +64,7 @@ int copy_hash_of(int fd, std::uint64_t& hash) {
 
 }  // namespace inner
 
+// The rights without setuid and the like: those are not copied, and are no change.
 void CopyEntry::set(const struct stat& status) {
   mode = static_cast<std::uint32_t>(status.st_mode & (S_IFMT | 0777));
   size = S_ISDIR(status.st_mode) ? 0 : static_cast<std::uint64_t>(status.st_size);
@@ -74,6 +78,7 @@ void CopyEntry::set(const struct stat& status) {
   is_recent = S_ISREG(status.st_mode) && is_recent_time(changed);
 }
 
+// The folder is open as long as the tree lives: one that is put in its place later is another one.
 Expected<std::unique_ptr<CopyTree>> CopyTree::of(const std::string& base, const PathRules& rules,
                                                  const Json& options) {
   auto root = open_canonical_directory(base);
@@ -92,11 +97,14 @@ CopyTree::CopyTree(UniqueFd root, const std::string& base, const PathRules& rule
   for (const std::string& pattern : texts_in(options["exclude"sv])) excluded_.add({}, pattern);
 }
 
+// An open folder without a name left: the place has removed the copy.
 bool CopyTree::is_gone() const {
   struct stat status {};
   return ::fstat(root_.get(), &status) != 0 || status.st_nlink == 0;
 }
 
+// Lists all files anew each time: there is no watch on the other side, and none that sees all here.
+// What costs is a stat of each file; contents are read only where times cannot tell, see is_same().
 bool CopyTree::scan() {
   found_.clear();
   found_.reserve(agreed_.size());
@@ -110,6 +118,8 @@ bool CopyTree::scan() {
   return true;
 }
 
+// A .gitignore that is no file, is a link or cannot be read has no rules, as in git. A fifo is not
+// waited for.
 void CopyTree::read_rules(int folder, std::string_view path) {
   const UniqueFd file(
       ::openat(folder, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -127,6 +137,9 @@ void CopyTree::read_rules(int folder, std::string_view path) {
   ignored_.add(path.empty() ? std::string() : concat("%/", {path}), lines);
 }
 
+// Lists a folder, its names in order. One that cannot be read is closed: what was agreed below it
+// stays agreed, as nothing is known of it. False: there are too many files, or the workspace itself
+// is closed.
 bool CopyTree::list_folder(int folder, std::string& path, int depth) {
   TextMap names;  // for their order alone
   UniqueFd listed(
@@ -156,6 +169,9 @@ bool CopyTree::list_folder(int folder, std::string& path, int depth) {
   return true;
 }
 
+// Adds a path to found_. One that is left out stands there with mode 0, so that compare() forgets
+// what was agreed below it, and does not take it for removed: rules may change while files are on
+// both sides.
 bool CopyTree::list_name(int folder, const std::string& name, std::string& path, int depth) {
   struct stat status {};
   if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return true;
@@ -193,6 +209,9 @@ bool CopyTree::list_name(int folder, const std::string& name, std::string& path,
   return true;
 }
 
+// Whether a path is as the list has it. Size and times decide, but for a file that was young when
+// it was listed: a second change in the same tick of the kernel has the same times, so its content
+// is hashed.
 bool CopyTree::is_same(const CopyEntry& now, CopyEntry& agreed) const {
   if (now.mode != agreed.mode || agreed.changed < 0) return false;
   if (S_ISDIR(now.mode)) return true;

@@ -99,6 +99,41 @@ struct CopyReport {
 };
 
 // One side. What comes over the wire is hostile: paths and their order, sizes, numbers.
+//
+//   state    event                                  next     function
+//   agreed   a scan finds no change                 agreed   scan() -> compare()
+//   agreed   a scan finds changes                   scanned  scan() -> compare()
+//   agreed   too many files, or none can be read    agreed   scan() is false, see report.problem
+//   agreed   the other side sends its changes       agreed   take() -> finish_folders(), merge()
+//   scanned  all is sent, the refusals have come    agreed   send() -> take_refusals(), merge()
+//   scanned  it is cancelled meanwhile              agreed   send(); the next scan finds the rest
+//   both     the wire ends, or speaks nonsense      (none)   send(), take() are false
+//
+// What holds: in `agreed`, agreed_ has all paths that both sides have, in order; found_, gone_ and
+// added_ have no meaning. In `scanned`, found_ is the next list, with is_sent at each change, gone_
+// has the paths that are no longer here, and agreed_ is empty. After a lost wire it is not known
+// what the other side has: the tree is not used again, and the copy is made anew.
+//
+// A path in the list is in one of these states, by the fields of its CopyEntry:
+//
+//   path     event                                  next     function
+//   agreed   it is another one now                  sent     compare(): is_sent
+//   agreed   it is not there any more               gone     compare() puts it into gone_
+//   agreed   it is left out now, or lies in such    (none)   compare() forgets it
+//   agreed   the other side sends another one       agreed   put_file(), put_folder()
+//   agreed   the same, but it has changed here      own      may_replace()
+//   agreed   the other side has removed it          (none)   remove(): mode = 0; merge() drops it
+//   sent     the other side has taken it            agreed   take_refusals()
+//   sent     refused: changed there, not writable   own      take_refusals()
+//   sent     refused: the disk there is full        again    take_refusals(): changed = -1
+//   sent     it cannot be read here                 own      send_one(), send_file()
+//   sent     it has gone, or a cancel               again    send_one(), send_file(), send()
+//   own      it is another one now                  sent     compare()
+//   own      it is removed here                     gone     compare()
+//   again    the next scan                          sent     compare(), by is_same()
+//
+// `own` is a path of which each side has another one, or that this side alone has: nothing that the
+// other side sends replaces it, unless both are the same by now.
 class CopyTree {
  public:
   // Of the workspace `base`. The other side may see and change what the rules permit.

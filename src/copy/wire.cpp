@@ -18,16 +18,21 @@ Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minu
 
 }  // namespace
 
+// Collects what is small, as a message of a few numbers is not worth a system call.
 bool CopyWire::put(std::string_view bytes) {
   sending_ += bytes;
   return sending_.size() < longest_payload || flush();
 }
 
+// In the order of bytes of this machine: both sides run on processors that write the lower byte
+// first.
 bool CopyWire::put_numbers(std::initializer_list<std::uint64_t> numbers) {
   return put(
       {reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(std::uint64_t)});
 }
 
+// Writes all of it, and waits where the pipe is full. False: the other side has gone, or has read
+// nothing for 10 minutes, as a disk may that does not answer.
 bool CopyWire::flush() {
   std::string_view left = sending_;
   while (!left.empty()) {
@@ -46,6 +51,8 @@ bool CopyWire::flush() {
   return true;
 }
 
+// Reads as much as there is, however little is asked for, and keeps the rest. `taken` gets all that
+// was read, as the credit of the sender is for bytes that have left the pipe.
 std::string_view CopyWire::get_some(std::size_t most) {
   while (got_.empty()) {
     const ssize_t size = ::read(in_.get(), buffer_.get(), longest_payload);
@@ -65,6 +72,7 @@ std::string_view CopyWire::get_some(std::size_t most) {
   return some;
 }
 
+// All of it, or false when the other side has gone before.
 bool CopyWire::get(void* bytes, std::size_t size) {
   auto* to = static_cast<char*>(bytes);
   while (size != 0) {
