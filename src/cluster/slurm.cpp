@@ -3,6 +3,22 @@
 // `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints
 // the job's number and reads standard input until that ends. `srun` starts the agent as a step of
 // the job, beside which others may run.
+//
+//   state   event                                     next    function
+//   none    a command comes                           asked   reach() -> ask_for_job()
+//   asked   salloc prints the job's number            runs    reach()
+//   asked   salloc ends without one                   none    reach() -> refusal()
+//   asked   no number within start_timeout            asked   reach(): it waits in the queue
+//   asked   a cancel                                  asked   reach(): the next command waits on
+//   runs    a command comes, the job still runs       runs    current()
+//   runs    squeue says no, and salloc ends in 5 s    asked   reach() -> ask_for_job()
+//   runs    squeue says no, and salloc goes on        runs    reach(): the same way is tried
+//   each    ~SlurmJobs()                              none    ends salloc, which gives the job back
+//
+// What holds: in `asked` and `runs`, holder_ is an salloc whose input is held open; when that ends,
+// the job does, however this program ends. heard_ is cancelled once there is a number or there will
+// be none; ended_ when salloc has ended, for a pool that keeps the job ready. job_ is empty but in
+// `runs`.
 
 #include "cluster/cluster.hpp"
 #include "cluster/cluster_internal.hpp"
@@ -55,6 +71,7 @@ class SlurmJobs final : public PlaceEngine {
   std::string job_ = {};
 };
 
+// Its words on one line, and advice where they are known.
 SharedError slurm_error(std::string_view what, std::string_view words) {
   std::string said(without_line_ends(words));
   std::replace(said.begin(), said.end(), '\n', ' ');
@@ -63,6 +80,7 @@ SharedError slurm_error(std::string_view what, std::string_view words) {
                     {what, printable(said), help.empty() ? "" : "; ", help});
 }
 
+// The wait is bounded, as a controller that hangs must not hold up the end of this program.
 SlurmJobs::~SlurmJobs() {
   if (owner_ != ::getpid() || !holder_) return;
   holder_->close_input();
@@ -71,6 +89,8 @@ SlurmJobs::~SlurmJobs() {
   (void)holder_->wait_for(std::chrono::seconds(5));
 }
 
+// The comment marks whose job it is, for slurm_places(). What salloc reports on the way goes to
+// on_progress, line by line.
 Expected<void> SlurmJobs::ask_for_job() {
   ProcessOptions call;
   call.argv = with_long_options("salloc", options_.options);

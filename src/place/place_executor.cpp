@@ -29,6 +29,7 @@ inline namespace v0_1 {
 
 namespace {
 
+// What is wrong whatever the other end is, before anything is started.
 Expected<void> check_options(const PlaceOptions& options) {
   const auto wrong = [](const char* why) { return make_error(ErrorCode::invalid_argument, why); };
   if (options.transport.empty() == !options.engine)
@@ -58,7 +59,8 @@ Json copy_options(const PlaceOptions& options) {
   return object;
 }
 
-// Whether a workspace can be copied as it is now, and the options for that.
+// Whether a workspace can be copied as it is now. Roots outside of it could not be, and commands
+// there would miss them; a host file that commands could change is refused as for commands here.
 Expected<void> check_copy(const PlaceOptions& options, const std::string& workspace,
                           const PathRules& paths) {
   for (const std::string& pattern : options.copy_exclude)
@@ -85,6 +87,20 @@ const char* name(PlaceWorkspace workspace) noexcept {
   return name_in("shared\0remote\0copy\0", static_cast<int>(workspace));
 }
 
+// What all copies of an executor share: how the other end is reached, and the connection to it.
+//
+//   state      event                                       next       function
+//   unreached  a command, or reach()                       reached    connect() -> open()
+//   unreached  the way there fails                         unreached  connect(): `failure`
+//   reached    a command                                   reached    connect(): the same link
+//   reached    the link is lost, a command comes           unreached  connect(), then as there
+//   reached    the copy alone is lost, a command comes     unreached  connect(), then as there
+//
+// What holds: `mutex` is held while the other end is reached, so that one thread does it and the
+// others wait for its link or its error; `failures` tells them apart. `copy`, if there is one, is
+// of `link`. A command keeps its link by itself, so that one that is replaced ends with its last
+// command. `wanted` is written before the first connection and under the mutex, and `settings`
+// never changes.
 struct PlaceExecutor::Target final : FilesElsewhere {
   AgentLink::Wanted wanted = {};
   CommandSettings settings;
@@ -179,7 +195,9 @@ struct PlaceExecutor::Target final : FilesElsewhere {
 
 PlaceEngine::~PlaceEngine() = default;
 
-// The answer comes from a place that may be hostile.
+// Asks the agent's program about a file. The answer comes from a place that may be hostile: its
+// size is bounded by what was asked for, its form is checked, and a path in it must be canonical in
+// form. It is const for the tools, and reaches the place like a command does.
 Expected<void> PlaceExecutor::Target::ask(FileMessage& message) const {
   constexpr std::size_t most_text = std::size_t{16} << 20;  // but for the bytes of a file
   const std::size_t most = most_text + static_cast<std::size_t>(message.numbers[4]);
@@ -232,6 +250,9 @@ void PlaceExecutor::Target::want(const PlaceOptions& options) {
   described = facts_of_shell(options.shell, options.environment);
 }
 
+// A workspace that is there too is proved by a nonce with each connection; one that is copied is
+// scanned now, so that a wrong pattern or one file too many is an error of create() and not of a
+// command.
 Expected<void> PlaceExecutor::Target::give(const PlaceOptions& options, const std::string& local,
                                            const PathRules& paths) {
   if (!is_utf8(local))
@@ -245,6 +266,9 @@ Expected<void> PlaceExecutor::Target::give(const PlaceOptions& options, const st
   return check_copy(options, local, paths);
 }
 
+// Reaches the other end once to look the workspace and the roots up, and keeps what it says: later
+// connections ask for exactly that, as the same names could lead elsewhere by then. A root that
+// commands may not change must be held by the sandbox there, or lie in none that they may.
 Expected<void> PlaceExecutor::Target::find(const PlaceOptions& options) {
   set_member(wanted.hello, "remote", true);
   if (options.environment.command_prefix.empty()) {
@@ -276,6 +300,8 @@ Expected<void> PlaceExecutor::Target::find(const PlaceOptions& options) {
   return {};
 }
 
+// One copy for each link. It is not kept if the link was replaced meanwhile: the command that asked
+// for it has it alone then, and ends with that link.
 Expected<std::shared_ptr<WorkspaceCopy>> PlaceExecutor::Target::copy_to(
     const std::shared_ptr<AgentLink>& reached, const PlaceExecutor& executor) {
   const std::lock_guard<std::mutex> lock(mutex);
@@ -286,6 +312,9 @@ Expected<std::shared_ptr<WorkspaceCopy>> PlaceExecutor::Target::copy_to(
   return made;
 }
 
+// Paths of the workspace are those of the copy for the command: where it starts, its venv, and the
+// values of variables that begin with it. What its session leaves is translated back, as the next
+// command may be with another copy.
 std::shared_ptr<AgentCommand> PlaceExecutor::Target::carry(std::shared_ptr<WorkspaceCopy> copied,
                                                            StartRequest&& request,
                                                            Admission& admission) {
@@ -305,6 +334,7 @@ std::shared_ptr<AgentCommand> PlaceExecutor::Target::carry(std::shared_ptr<Works
   return remote;
 }
 
+// BatchMode, as nobody can answer a question here; `--` keeps a host from being read as an option.
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
   if (host.empty() || host[0] == '-' || has_nul(host))
@@ -318,6 +348,10 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
   return words;
 }
 
+// The order: what needs no other end; the proxy; a workspace that is only there, for which the
+// other end is reached; the gate, which needs its paths; and last the connection, so that a command
+// finds it made. With an engine, that waits for the first command: a place that nobody uses costs
+// nothing.
 Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options,
                                               const ExecutorWings& wings) {
   const CancellationPause pause;
@@ -362,6 +396,7 @@ Expected<void> PlaceExecutor::reach(const std::optional<CancelToken>& cancel) co
   return {};
 }
 
+// Of a lost link, too, until the next command replaces it.
 PlaceFacts PlaceExecutor::facts() const {
   const std::lock_guard<std::mutex> lock(target_->mutex);
   PlaceFacts facts = target_->link ? target_->link->facts() : PlaceFacts();
@@ -397,6 +432,10 @@ std::string PlaceExecutor::home(const Command& command, std::string_view work_di
   return home ? home : facts().home;
 }
 
+// Called by the gate, once the command is allowed. What is wrong with the other end is a Result:
+// the step `place` when it is not reached, `workspace` when the copy cannot be brought up to date.
+// A copy that was lost in between is made anew, once; a second loss would be a place that cannot
+// hold one.
 Expected<void> PlaceExecutor::place(const Command& command, Admission& admission) const {
   StartRequest request;
   auto ok = AgentCommand::request_for(command, admission, target_->settings, request);

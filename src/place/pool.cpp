@@ -21,6 +21,29 @@ Expected<PlaceEngine::Way> PlaceEngine::current() {
   return make_error(ErrorCode::not_found, "there is no place");
 }
 
+// A place is in one of these states, which is the list that its engine is in, or whose hands it is
+// in:
+//
+//   state    event                                       next     function
+//   (none)   too few are ready or being made             making   make_one(), by source()
+//   making   it is up                                    ready    make_one()
+//   making   it cannot be made                           unready  make_one() -> fail()
+//   unready  too few are ready, and the pool is not      making   make_one(), which takes these
+//            stopped                                              before new ones
+//   ready    an executor needs one                       taken    take(), Taken::reach()
+//   ready    it has ended                                dead     work(); early: a failure
+//   taken    it has ended, and a command comes           dead     take(), which gives another one
+//   taken    its executor goes                           (none)   ~Taken()
+//   dead     a thread is free                            (none)   remove_one()
+//   ready,   the pool goes                               dead     work(), in ~State()
+//   unready
+//
+// What holds: `mutex` guards the lists and is never held while an engine works, which takes
+// seconds; what an engine works on is in no list meanwhile, and `making` counts those. After a
+// failure the pool is `stopped`: nothing new is made until an executor waits, so that a cluster
+// that refuses is not asked in a loop. `failures` grows with each, so that who waits knows whether
+// one came since.
+//
 // Each thread takes the first of these that applies, again and again: see work().
 //
 //   a place in `ready` has ended, or the pool is closed -> it goes to `dead`
@@ -83,6 +106,8 @@ PlacePool::State::Spare PlacePool::State::take_first(std::vector<Spare>& list) {
   return first;
 }
 
+// Waits for the threads, each of which removes what is left before it ends. A place that is being
+// made is cancelled. A fork has the object and not the threads, and leaves the places alone.
 PlacePool::State::~State() {
   if (owner != ::getpid()) return;
   closing.cancel();
@@ -98,8 +123,11 @@ void* PlacePool::State::thread_main(void* self) {
   return nullptr;
 }
 
+// Wakes all that wait. A token cannot be reset, so that each change has one of its own: who waits
+// takes a copy under the mutex, before it lets go of that, and misses nothing.
 void PlacePool::State::signal_change() { std::exchange(changed, CancelToken()).cancel(); }
 
+// One step a round, as the lists may be others after each.
 void PlacePool::State::work() {
   std::unique_lock<std::mutex> lock(mutex);
   for (;;) {
@@ -139,6 +167,7 @@ void PlacePool::State::fail(std::unique_lock<std::mutex>& lock, const Error& why
   lock.lock();
 }
 
+// Without the mutex: the destructor of the engine waits for the end of its place.
 void PlacePool::State::remove_one(std::unique_lock<std::mutex>& lock) {
   Spare old = take_first(dead);
   lock.unlock();
@@ -146,6 +175,8 @@ void PlacePool::State::remove_one(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
+// Makes a place without the mutex. One that could not be made may wait in a queue of its cluster,
+// and is kept: to ask for another one would lose its turn there.
 void PlacePool::State::make_one(std::unique_lock<std::mutex>& lock) {
   ++making;
   Spare spare;
@@ -168,6 +199,8 @@ void PlacePool::State::make_one(std::unique_lock<std::mutex>& lock) {
   fail(lock, way.error());
 }
 
+// Until anything changes, or a place that is ready ends. Without a descriptor for that, as all are
+// in use, it looks again every 50 ms.
 void PlacePool::State::wait(std::unique_lock<std::mutex>& lock) {
   const CancelToken change = changed;
   std::vector<pollfd> set = {{change.descriptor(), POLLIN, 0}};
@@ -179,6 +212,9 @@ void PlacePool::State::wait(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
+// Gives the first place that is ready, and waits while one is being made. It begins anew where the
+// pool was stopped, as it is needed now. Errors: a cancel; a failure since it began to wait, once
+// no other attempt is under way; not a failure of before, whose cause may be gone.
 Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
     std::shared_ptr<PlaceEngine> old, const std::optional<CancelToken>& cancel) {
   if (owner != ::getpid())

@@ -32,7 +32,8 @@ void look_at_home(std::string& path) {
   if (home && (path == "~"sv || starts_with(path, "~/"sv))) path.replace(0, 1, home);
 }
 
-// Makes its paths canonical as they are on this host.
+// Makes its paths canonical as they are on this host, so that later ones are compared with what
+// they are and not with how they were written. A path that is not there is an error.
 Expected<void> find_roots(std::string& root_list) {
   std::string workspace;
   std::vector<Root> roots = roots_in(root_list, workspace);
@@ -51,6 +52,9 @@ Expected<void> find_roots(std::string& root_list) {
 
 inline namespace inner {
 
+// One question, or for a copy all of them. The rules of paths are made from the roots that were
+// canonical when the agent found them, and each path is opened within these: a link that a command
+// has made leads no further. What is not as a client sends it ends the program without an answer.
 int answer_question(std::string_view subject, int in, int out) {
   const auto known = Json::parse(subject);
   if (known && known->is_array()) return serve_copy(*known, in, out);
@@ -85,6 +89,8 @@ class ServedWorkspace final : public AgentWorkspace {
   std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
 };
 
+// In this order: the paths are found or the copy is made, then questions are about these, and a
+// venv is looked up in them. An error is the answer to the hello, and its message names the option.
 Expected<void> ServedWorkspace::settle(const Json& hello, std::string& root_list,
                                        EnvironmentOptions& variables) {
   const bool is_remote = hello["remote"sv].as_bool();
@@ -120,6 +126,9 @@ Expected<void> ServedWorkspace::make_copy(bool is_marked, std::string& root_list
 
 }  // namespace
 
+// Three programs in one, as an agent can count on its own file alone being there: what a shell has
+// brought starts in the folder of that shell, a program for questions has a subject, and all else
+// is the agent.
 int place_main(int in, int out) {
   if (const char* const start = std::getenv(start_variable)) {
     (void)!::chdir(start);
