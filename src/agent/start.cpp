@@ -75,6 +75,9 @@ bool CommandAgent::start(std::uint32_t id, std::string_view text) {
 // roots or to the copy.
 Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, UniqueFd& passed,
                                      ProcessOptions& options) {
+  // A hello was refused, or was there to prepare a container.
+  if (!environment_)
+    return make_error(ErrorCode::unsupported, "no hello has prepared this agent for commands");
   if (commands_.size() > most_commands)
     return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
   if (request.argv[0].empty() && !workspace_)
@@ -136,7 +139,7 @@ Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, Un
 }
 
 // A command in a sandbox has a network with a socket of its own. All in a container have one
-// network, so each gets a port there: the agent tells commands apart by it. Without a socket the
+// network, so each gets a port there: which shows whose connection it is. Without a socket the
 // command does not start, as it would find no proxy at its port, or another command's.
 Expected<void> CommandAgent::give_proxy(Running& command, ProcessOptions& options) {
   if (contained_) {

@@ -230,7 +230,7 @@ Expected<PlaceEngine::Way> KubernetesPods::reach(const Cancel& cancel) {
 
 }  // namespace
 
-// All objects with the label of this library, whoever made them; those are deleted whose program
+// All objects with the label of this library, whatever program made them; those are deleted whose program
 // has ended for sure. One that is on its way out already is left to Kubernetes.
 Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& options,
                                                     bool remove_left) {

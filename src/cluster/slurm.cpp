@@ -13,12 +13,13 @@
 //   runs    a command comes, the job still runs       runs    current()
 //   runs    squeue says no, and salloc ends in 5 s    asked   reach() -> ask_for_job()
 //   runs    squeue says no, and salloc goes on        runs    reach(): the same way is tried
+//   runs    salloc has ended, a command comes         asked   reach() -> ask_for_job()
 //   each    ~SlurmJobs()                              none    ends salloc, which gives the job back
 //
 // What holds: in `asked` and `runs`, holder_ is an salloc whose input is held open; when that ends,
 // the job does, however this program ends. heard_ is cancelled once there is a number or there will
-// be none; ended_ when salloc has ended, for a pool that keeps the job ready. job_ is empty but in
-// `runs`.
+// be none; ended_ when salloc has ended, for a pool that keeps the job ready. job_ is set in
+// `runs`, and after that until the next command.
 
 #include "cluster/cluster.hpp"
 #include "cluster/cluster_internal.hpp"

@@ -30,6 +30,7 @@ constexpr char copy_sends = 'S';
 
 inline namespace inner {
 
+// Two items, while a root list is a text: answer_question() looks at that.
 Json copy_subject(std::string_view root_list, const Json& options) {
   Json pair = Json::array();
   pair.push_back(Json(take_part(root_list, '\0')));
@@ -75,6 +76,7 @@ CopyMark::CopyMark(const std::string& workspace) {
   if (file) folder_ = std::move(*folder);
 }
 
+// The other side has looked by then: open() returns when the agent has answered.
 CopyMark::~CopyMark() {
   if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
@@ -110,6 +112,7 @@ Expected<std::shared_ptr<WorkspaceCopy>> WorkspaceCopy::open(std::shared_ptr<Age
   return copy;
 }
 
+// The notes of the last scan, send or take; `where` is the direction.
 std::string WorkspaceCopy::report(std::string_view where) {
   return tree_->report.text(concat("workspace %%", {where, link_->name()}), said_);
 }
@@ -150,11 +153,13 @@ std::string WorkspaceCopy::fetch() {
                 {link_->name(), ok ? tree_->report.problem : "the copy there was lost"});
 }
 
+// Only whole names: /work is not the beginning of /workshop.
 void WorkspaceCopy::translate(std::string& path) const {
   if (codeexec::is_within(path, here_)) path.replace(0, here_.size(), there_);
 }
 
-// The folder is in the line behind the mark.
+// The folder is in the line behind the mark. A session whose folder has left the workspace stays
+// there, as it is no folder of this side.
 std::string WorkspaceCopy::with_local_folder(std::string text, const std::string& mark) const {
   const std::string begin = concat("%\n%", {mark, there_});
   const std::size_t at = text.find(begin);
@@ -168,7 +173,9 @@ std::string WorkspaceCopy::with_local_folder(std::string text, const std::string
 namespace {
 
 // A fetch in the form of a program that runs. It has a thread of its own, as the thread of all
-// commands must not wait for a disk or a connection.
+// commands must not wait for a disk or a connection. The end of its output, an empty pipe, is what
+// wakes that thread; finish() then has the note as its message. Without a pipe or a thread the
+// changes stay there, and the next command's fetch brings them.
 class CopyFetch final : public RemoteCommand {
  public:
   explicit CopyFetch(std::shared_ptr<WorkspaceCopy> copy) : copy_(std::move(copy)) {}
@@ -220,6 +227,8 @@ class CopyFetch final : public RemoteCommand {
 
 }  // namespace
 
+// Called when the command has ended there: the fetch is what it still has to do. `last` is the
+// result of that. Null: it is done.
 std::shared_ptr<Process::State> CopiedCommand::recover(const ProcessResult* last) {
   if (last) note_ = last->message;
   if (std::exchange(has_fetched_, true)) return nullptr;

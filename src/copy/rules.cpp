@@ -45,7 +45,8 @@ bool copy_path_matches(std::string_view pattern, std::string_view path) {
   return false;
 }
 
-// Puts a character behind a backslash into brackets, as globs have no backslashes.
+// Puts a character behind a backslash into brackets, as globs have no backslashes. One that means
+// nothing in a glob stands for itself, and so does a backslash at the end.
 std::string copy_glob(std::string_view line) {
   std::string glob;
   for (std::size_t i = 0; i < line.size(); ++i) {

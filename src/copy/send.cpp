@@ -14,6 +14,7 @@ inline namespace v0_1 {
 // Sends notes, then what has gone with the inner paths first, so that each folder is empty when it
 // is removed; then what is new with the outer paths first, so that each folder is there. A cancel
 // ends that between two files or pieces; what was sent counts, and the next scan finds the rest.
+// Without changes only the notes and `done` go out, so that the other side answers all the same.
 bool CopyTree::send(CopyWire& wire) {
   const auto stopped = [this] { return cancel && *cancel && (*cancel)->cancelled(); };
   for (unsigned kind = CopyReport::special; kind <= CopyReport::deep; ++kind)

@@ -68,7 +68,8 @@ void CopyTree::keep(CopyEntry&& entry) {
     added_.push_back(std::move(entry));
 }
 
-// Merges the added paths into the agreed ones. Both are in order.
+// Merges the added paths into the agreed ones, and drops those that have gone (mode 0). Both are in
+// order, so that one pass is enough.
 void CopyTree::merge() {
   std::vector<CopyEntry> next;
   next.reserve(agreed_.size() + added_.size());
@@ -86,6 +87,8 @@ void CopyTree::merge() {
 // Takes messages until `done`. The order is checked, so that no path comes twice, nothing is
 // removed once something was put, and all can be merged in one pass. False, for a message that no
 // CopyTree sends: what was done stays, the lists do not count any more, and the copy is made anew.
+// Refusals are sent at the end and in one piece, as the other side reads nothing before it has sent
+// all.
 bool CopyTree::take(CopyWire& wire) {
   std::string refusals;
   const auto refuse = [&refusals](std::uint64_t number, std::uint64_t error) {

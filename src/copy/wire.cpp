@@ -33,6 +33,7 @@ bool CopyWire::put_numbers(std::initializer_list<std::uint64_t> numbers) {
 
 // Writes all of it, and waits where the pipe is full. False: the other side has gone, or has read
 // nothing for 10 minutes, as a disk may that does not answer.
+// Each wait has a deadline of its own: a copy may take long, as long as it goes on.
 bool CopyWire::flush() {
   std::string_view left = sending_;
   while (!left.empty()) {

@@ -75,6 +75,8 @@ Expected<std::shared_ptr<AgentLink>> ContainerExecutor::Target::connect(
   }
 }
 
+// No sandbox: the container is one. An agent of root's keeps its capabilities to become the
+// commands' user, and these get what sudo needs; any other gives all of them up.
 Json ContainerExecutor::Target::hello() const {
   const Container& state = *container;
   Json wanted = new_hello(std::chrono::seconds(30));
@@ -110,6 +112,8 @@ SharedError in_words_of_mounted_roots(Error error, const ExecutorOptions& option
 
 }  // namespace
 
+// Completes and checks everything, and asks no engine: the container is made for the first command.
+// Files of this host that commands could change through a mount are refused, as for commands here.
 Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options,
                                                       const ExecutorWings& wings) {
   const CancellationPause pause;
@@ -167,6 +171,7 @@ const ContainerOptions& ContainerExecutor::container_options() const noexcept {
   return target_->container->options;
 }
 
+// What a caller may do before the first command, so that this one need not wait.
 Expected<void> ContainerExecutor::ensure(const std::optional<CancelToken>& cancel) const {
   return target_->container->ensure(cancel);
 }
@@ -185,6 +190,8 @@ Expected<void> ContainerExecutor::save_log(const std::string& path) const {
 
 void ContainerExecutor::log(std::string_view event) const { target_->container->log(event); }
 
+// For a model: what is there, what it may change, and what it need not try. Each sentence follows
+// from an option, so that none is untrue for a container that is set up another way.
 std::string ContainerExecutor::describe_place() const {
   const ContainerOptions& options = container_options();
   const bool online = network(options) != "none";

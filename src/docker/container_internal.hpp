@@ -33,6 +33,30 @@
 //               +-- stop() ----> a persistent one is killed and stays; others are removed
 //               +-- remove() --> the log is saved, then `rm -f`
 //               +-- the last executor goes: as remove(), unless it is persistent
+//
+//   state    event                                      next     function
+//   unknown  a command comes, the engine has none       running  ensure() -> make() -> create()
+//   unknown  one of ours with these options, that runs  running  make() -> reuse(), which starts
+//            or can be started                                   or unpauses it
+//   unknown  one of ours with others, which is unused   running  make() -> clear(), create()
+//   unknown  one of ours that another program uses      unknown  make() -> check_unused(): error
+//   unknown  another's has the name                     unknown  make() -> foreign(): error
+//   unknown  it cannot be made, or a cancel             unknown  make() -> discard()
+//   running  a command does not begin in time           unknown  Exec::wait_for_start() ->
+//                                                                forget(), and at once ensure()
+//   running  the agent of a command is lost             unknown  Exec::recover() -> forget()
+//   running  the connection of all commands is lost     unknown  Target::connect() -> forget()
+//   running  the program that holds it has ended        unknown  is_up(); make() says so
+//   each     stop() of a persistent one                 unknown  stop()
+//   each     remove(), ~Container()                     unknown  begin_removal(),
+//                                                                finish_removal()
+//
+// What holds: in `running`, this program has seen it run and nothing has said otherwise since; one
+// that is not persistent has a keep_alive besides, whose end is the end of the container. In
+// `unknown`, no command is started; made says whether there may be one to look for, and a
+// persistent one may always be there. A step that changes the container has the turn (busy), and
+// its end sets the state. started_at is of the container that was made or found last: one that was
+// started again has another.
 #pragma once
 
 #include "docker/docker.hpp"
@@ -231,9 +255,19 @@ class Container : public ContainerPlan {
 // A command in a container. Its agent starts and kills it. If the agent is lost, the engine kills
 // the container, unless that has ended or was started again meanwhile:
 //
-//   agent lost -> inspect: same start time? -yes-> kill -> ended: "had to be killed"
-//                          | no, or gone
-//                          +-> ended: "its container was stopped"
+//   state     event                                     next      function
+//   runs      its agent is lost, or silent after a kill asks      recover(nullptr): inspect
+//   asks      the same start time, or it is not known   kills     recover(): kill
+//   asks      another start time, or no container       measured  recover(): "was stopped"
+//   kills     the engine has killed it                  measured  recover(): "had to be killed"
+//   kills     it is not there, or does not run          measured  recover(): "was stopped"
+//   kills     the engine cannot                         measured  recover(): "may still be running"
+//   measured                                            (none)    finish()
+//
+// What holds: killing_ is true from `kills` on, unless the container was found gone; measured_ in
+// `measured`, where message_ has the words for the result, and no process of the command is left
+// but where these say so. The outcome is then `signaled`; a command that is not known to have
+// begun, or whose container this had to kill after a lost connection, stays `unknown`.
 
 class ContainerExecutor::Exec final : public AgentCommand {
  public:

@@ -129,7 +129,9 @@ Expected<void> Container::clear(const std::string& id, const std::optional<Cance
   }
 }
 
-// False when it has to be made anew.
+// Takes over a container that is there: wakes, starts and prepares it as it needs. False when it
+// has to be made anew: its options are others, it hangs on no input of this program, or it is in a
+// state that only `rm` ends, such as dead. What its next command would miss is noted.
 Expected<bool> Container::reuse(const Json& found, const std::optional<CancelToken>& cancel) {
   const ContainerInfo health = info_of(found);
   if (label_of(found, "codeexec.cfg"sv) != digits) return false;
@@ -233,6 +235,7 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
     begun = begin();
   }
   if (!begun) return begun;
+  // The agent of hold() has prepared any other one already.
   if (options.persistent)
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);

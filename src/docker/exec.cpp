@@ -58,7 +58,9 @@ std::shared_ptr<Process::State> ContainerExecutor::Exec::recover(const ProcessRe
   return nullptr;
 }
 
-// Adds to the result how the command was ended, where its agent could not say.
+// Adds to the result how the command was ended, where its agent could not say. A kill of the
+// container is a kill of the command, unless that is not known to have begun, or was lost together
+// with its agent: it may have ended before by itself.
 void ContainerExecutor::Exec::finish(ProcessResult& result) {
   AgentCommand::finish(result);
   if (!measured_) return;

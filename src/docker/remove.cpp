@@ -111,6 +111,7 @@ Expected<void> Container::finish_removal() {
   return result;
 }
 
+// The log says how it went, also when the engine did not do it.
 Expected<void> Container::remove() {
   (void)begin_removal();
   return finish_removal();
@@ -129,7 +130,9 @@ Expected<void> Container::remove_all(std::vector<Container*> containers) {
   return result;
 }
 
-// Follows no link, and does not wait for the reader of a fifo.
+// The head has the state of the container, as its engine has it now; below it are the events.
+// Follows no link, and does not wait for the reader of a fifo. Folders of the path are made. An
+// engine that does not answer is written into the log, and is no reason not to save it.
 Expected<void> Container::save_log(const std::string& path) {
   auto found = look();
   ContainerInfo health;

@@ -97,7 +97,7 @@ const char* name(PlaceWorkspace workspace) noexcept {
 //   reached    the copy alone is lost, a command comes     unreached  connect(), then as there
 //
 // What holds: `mutex` is held while the other end is reached, so that one thread does it and the
-// others wait for its link or its error; `failures` tells them apart. `copy`, if there is one, is
+// others wait for its link or its error; `failures` shows which. `copy`, if there is one, is
 // of `link`. A command keeps its link by itself, so that one that is replaced ends with its last
 // command. `wanted` is written before the first connection and under the mutex, and `settings`
 // never changes.
@@ -334,7 +334,7 @@ std::shared_ptr<AgentCommand> PlaceExecutor::Target::carry(std::shared_ptr<Works
   return remote;
 }
 
-// BatchMode, as nobody can answer a question here; `--` keeps a host from being read as an option.
+// BatchMode, as no one can answer a question here; `--` keeps a host from being read as an option.
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
   if (host.empty() || host[0] == '-' || has_nul(host))
@@ -350,7 +350,7 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
 
 // The order: what needs no other end; the proxy; a workspace that is only there, for which the
 // other end is reached; the gate, which needs its paths; and last the connection, so that a command
-// finds it made. With an engine, that waits for the first command: a place that nobody uses costs
+// finds it made. With an engine, that waits for the first command: a place that is not used costs
 // nothing.
 Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options,
                                               const ExecutorWings& wings) {

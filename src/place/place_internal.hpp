@@ -13,8 +13,8 @@ inline namespace inner {
 // upload_mark and reads the file from the same pipe.
 std::string bring_text(std::string_view file);
 
-// Reads a FileMessage from `in`, and writes the answer to `out`. `subject` is JSON: a root list as a
-// text, or for a copy what copy_subject() has made. Returns 0, or 1 for what cannot be read or
+// Reads a FileMessage from `in`, and writes the answer to `out`. `subject` is JSON: a root list as
+// a text, or for a copy what copy_subject() has made. Returns 0, or 1 for what cannot be read or
 // written. See AgentWorkspace::question().
 int answer_question(std::string_view subject, int in, int out);
 

@@ -525,3 +525,16 @@ TEST_CASE("place: random orders end an agent without harm") {
     CHECK(agent_given(bytes).outcome == Outcome::exited);
   }
 }
+
+TEST_CASE("agent: no command starts after a hello that was refused, or that was for no commands") {
+  const std::string accepted = frame(hello, 0, R"({"protocol":1})");
+  const std::string commands = orders().substr(accepted.size());
+  for (const char* const text : {R"({"protocol":2})", R"({"protocol":1,"prepare":{}})"}) {
+    CAPTURE(text);
+    const ProcessResult r = agent_given(frame(hello, 0, text) + commands);
+    CHECK(r.exit_code == 0);
+    CHECK(has(r.out, "no hello has prepared this agent for commands"));
+    CHECK(!has(r.out, "printed"));
+  }
+  CHECK(!has(agent_given(accepted + commands).out, "no hello has prepared"));
+}
