@@ -230,8 +230,8 @@ Expected<PlaceEngine::Way> KubernetesPods::reach(const Cancel& cancel) {
 
 }  // namespace
 
-// All objects with the label of this library, whatever program made them; those are deleted whose program
-// has ended for sure. One that is on its way out already is left to Kubernetes.
+// All objects with the label of this library, of any program of ours; those are deleted whose
+// program has ended for sure. One that is on its way out already is left to Kubernetes.
 Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& options,
                                                     bool remove_left) {
   const std::vector<std::string> kubectl = with_long_options("kubectl", options.options);
