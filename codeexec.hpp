@@ -99,11 +99,15 @@
 //   executor     needs: base (policy) paths (files) environment sandbox terminal process    the gate
 //   proxy        needs: base process executor   which names commands reach; lets them through
 //   audit        needs: base json process sandbox executor    records of commands, the file of them
-//   place        needs: base json paths files environment sandbox process executor  elsewhere
-//   cluster      needs: base json process executor place    jobs of Slurm, pods of Kubernetes
+//   agent        needs: base json paths environment sandbox process executor
+//                                     starts commands elsewhere; the connection to it
+//   copy         needs: base json paths process executor agent    a workspace, kept alike elsewhere
+//   place        needs: base json paths files environment sandbox process executor agent copy
+//                                     commands on another machine
+//   cluster      needs: base json process executor agent place    jobs of Slurm, pods of Kubernetes
 //   jobs         needs: base regex terminal process executor          background commands
 //   code         needs: base shell paths files process executor       code by language
-//   docker       needs: base json (policy) paths files environment process executor place  containers
+//   docker       needs: base json (policy) paths files environment process executor agent  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
 //   report       needs: base json executor audit    audit logs as a page, as Markdown; for the server
 //   tools        needs: all           binds executors to MCP tools; the server
@@ -119,10 +123,10 @@
 //   CODEEXEC_IMPLEMENT_CORE base paths environment sandbox terminal process executor
 //   CODEEXEC_IMPLEMENT_POLICY regex shell policy
 //   CODEEXEC_IMPLEMENT_MCP json mcp
-//   CODEEXEC_IMPLEMENT_AGENT place
+//   CODEEXEC_IMPLEMENT_AGENT agent
 //   CODEEXEC_IMPLEMENT_TOOLS audit files jobs code tools
 //   CODEEXEC_IMPLEMENT_CONTAINERS docker
-//   CODEEXEC_IMPLEMENT_PLACES cluster
+//   CODEEXEC_IMPLEMENT_PLACES copy place cluster
 //   CODEEXEC_IMPLEMENT_NETWORK proxy
 //   CODEEXEC_IMPLEMENT_PROGRAM report
 //
@@ -413,6 +417,192 @@ std::string to_base64(std::string_view bytes);
 // The bytes, or nothing when the text is not base64 of that kind. Blanks and line ends are skipped,
 // padding may be missing.
 std::optional<std::string> from_base64(std::string_view text);
+
+// sandbox/sandbox.hpp -----------------------------------------------------------------------------
+// What the kernel holds a command to: one compiled object per policy.
+
+// How much of a sandbox must be there for a command to run.
+enum class SandboxMode {
+  off,          // none: commands have the rights of this process; only Limits apply
+  best_effort,  // what this kernel offers; the report lists what is missing
+  strict,       // all that was asked for, or nothing runs
+};
+const char* name(SandboxMode mode) noexcept;
+
+// What commands can reach over sockets.
+enum class Network {
+  host,      // what this process can reach
+  none,      // nothing: no socket of a network family can be made
+  loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
+  allow,     // as loopback, and names by a proxy: ExecutorOptions::allowed_domains
+};
+const char* name(Network network) noexcept;
+
+// Bounds on what one command may use, each no_bound unless set; never more than this process has
+// itself.
+// ProcessResult::limits_reached names the members that a command has reached, as far as that can be
+// seen from outside.
+struct Limits {
+  std::uint64_t cpu_time =
+      no_bound;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
+  // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
+  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. The
+  // report then has memory_per_process enforced and memory missing, and strict mode refuses.
+  std::uint64_t memory = no_bound;
+  // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
+  // never used. Node reserves 16 GiB for a WebAssembly, and Java 4 GiB.
+  std::uint64_t address_space = no_bound;
+  // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
+  // in all (RLIMIT_NPROC), which the kernel does not count for root. The report then has processes
+  // missing and, but for root, processes_per_user enforced; strict mode refuses.
+  std::uint64_t processes = no_bound;
+  std::uint64_t open_files = no_bound;  // descriptors of each process (RLIMIT_NOFILE)
+  std::uint64_t file_size =
+      no_bound;  // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
+  // Bytes by which each of the file systems of the writable directories may fill up during a
+  // command; what other programs write counts, too. The library looks four times a second, and
+  // kills the command. It looks again when the command has ended, and then only reports. Also the
+  // most that one file may have, as with file_size.
+  std::uint64_t disk = no_bound;
+};
+
+struct SandboxOptions {
+  SandboxMode mode = SandboxMode::off;
+  // Directories, or single files, with all below them. Absolute paths. A path that leads through a
+  // symbolic link which a command could have put there is not granted; see create().
+  std::vector<std::string> writable = {};
+  std::vector<std::string> readable = {};
+  // Single files that commands may make, replace and remove in directories that they cannot change
+  // otherwise: absolute paths in at most 8 directories of this user's. For lock files: they are
+  // made with O_EXCL, moved to another name of this list, and removed. Needs Linux 5.14; before it
+  // commands get EACCES.
+  std::vector<std::string> replaceable = {};
+  // The PATH of the commands. The prefixes of its directories outside of the system (~/.cargo,
+  // ~/.pyenv ...) become readable, but for what looks like a secret. So do the programs that links
+  // in these directories lead to, unless a link lies in a writable directory.
+  std::string search_path = {};
+  Network network = Network::host;
+  // With every Network but host: sockets with a path, which reach the services of this host
+  // (docker.sock among them) as far as file permissions let them. Pairs of connected stream sockets
+  // are always there.
+  bool unix_sockets = false;
+  // /dev/shm is writable, for Python's multiprocessing. It is shared with the whole host.
+  bool shared_memory = false;
+  // /dev/pts is theirs, so that they can make pseudo-terminals (script, tmux, expect). Other
+  // terminals of the user are there as well, to be read from and written to.
+  bool terminals = false;
+  // A process table of the command's own: it sees and reaches no process of the host, and none of
+  // its processes can outlive it whatever becomes of this program. An ordinary user needs user
+  // namespaces for it; costs about 0.5 ms. Everything but the writable directories is mounted
+  // read-only for it, so that modes, times and attributes of files elsewhere stay as well.
+  bool pid_namespace = false;
+  // Files and directories that commands can neither change nor replace, though they lie in a
+  // writable directory: relative to each of these, such as ".git/hooks". At most 64. What is not
+  // there when a command begins is not made and not protected. What a link leads to is not
+  // protected. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
+  std::vector<std::string> protected_paths = {};
+  Limits limits = {};
+  // Describe each rule, in SandboxReport::rules. Commands are held in the same way.
+  bool explain = false;
+};
+
+// What is in force. Each name stands in exactly one of the two lists when the mode is not off:
+//   filesystem         writes and reads only where granted (Landlock, Linux 5.13)
+//   rename             files can be moved between directories (ABI 2)
+//   truncate           files outside cannot be emptied (ABI 3, or the filter)
+//   devices            no device can be made, and ioctl only on harmless ones (ABI 5)
+//   signals            no signals to processes outside (ABI 6)
+//   abstract_sockets   no connections to abstract sockets outside (ABI 6, or the network's)
+//   system_calls       the filter (seccomp) refuses what an agent's command does not need
+//   privileges         no_new_privs, and no capabilities
+//   network            as in `network`
+//   containment        nothing of a command outlives it, this program's SIGKILL included
+//   metadata           modes, times and attributes of files stay where nothing can be written:
+//                      with pid_namespace or protected_paths
+//   pid_namespace, protected_paths, memory, processes and so on: what was asked for
+struct SandboxReport {
+  SandboxMode mode = SandboxMode::off;
+  Network network = Network::host;  // what commands really have
+  int landlock_abi = 0;             // of the kernel; 0: there is no Landlock
+  std::vector<std::string> enforced = {};
+  std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
+  // With SandboxOptions::explain, what the kernel is given, for people: a name as above, `limits`
+  // or `namespaces`, then one rule: "system_calls: EPERM bpf ...: parts of the kernel". Rules with
+  // one name follow each other. Empty: nothing is enforced.
+  std::vector<std::string> rules = {};
+};
+
+// A policy, compiled once and applied in each child between clone and exec; the host itself is
+// never restricted. Copies share it. Does not change after create(); any thread may use it.
+//
+// What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
+// anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;
+// with Network::host everything the network reaches. docs/sandbox.md has the list, with an answer
+// to each.
+class Sandbox {
+ public:
+  // No sandbox and no limits.
+  Sandbox() = default;
+
+  // Builds the policy and tries it in a child that attempts what is forbidden: what only claims to
+  // work counts as missing. In strict mode anything missing is an error (ErrorCode::unsupported)
+  // that names all of it, and so is a grant that cannot be given; best_effort leaves the grant out.
+  //   Errors in both: invalid_argument for a path that is not absolute or has a NUL in it, for a
+  //   grant of `/` or of a directory above the system's, and for a limit that cannot be had.
+  static Expected<Sandbox> create(const SandboxOptions& options);
+
+  const SandboxReport& report() const noexcept;
+
+  // Whether every granted path still is the file it was at create(). The kernel's rules belong to
+  // the files, not to the paths: a path that now leads elsewhere gives no new rights, but it is a
+  // sign that something is wrong.
+  Expected<void> check_grants() const;
+
+ private:
+  friend class Process;
+  struct State;
+  std::shared_ptr<const State> state_ = {};
+};
+
+// agent/agent.hpp ---------------------------------------------------------------------------------
+// What runs commands elsewhere for this program: in a container, on another machine.
+
+// The description that an agent gave of its place when it was reached.
+struct PlaceFacts {
+  std::string version = {};  // of the agent
+  std::string machine = {};  // its processor, as `uname -m` says it
+  std::string host = {};     // its name
+  std::uint64_t uid = 0;     // of the agent, and of its commands
+  std::string home = {};     // the meaning of `~`; empty: not known
+  // The canonical path there of a workspace that is only there, or copied to another path. Empty:
+  // the path is the same as here.
+  std::string workspace = {};
+  SandboxReport sandbox = SandboxReport();
+};
+
+// A place that this library has made, as it was found in an engine.
+struct FoundPlace {
+  std::string name = {};          // in the engine
+  std::string agent = {};         // the agent_id of its executor; empty: none
+  std::chrono::seconds age = {};  // less than 0: not known
+  std::string host = {};          // of the program that has made it
+  std::string pid = {};           // of that program
+  // Whether that program still runs. Empty: it is of another machine or user.
+  std::optional<bool> maker_runs = {};
+  std::string state = {};    // in the engine's words
+  bool was_removed = false;  // by the call that found it
+};
+
+// The agent of containers: takes orders on descriptor `in` and answers on `out` until the input
+// ends; then all that it has started is killed, and it returns. It starts programs with the
+// variables and the rights of this process. One thread at a time: the calling one, and no other.
+// Both descriptors are borrowed; `out` does not block while it runs. On Linux, other processes of
+// the user are kept from looking into this one (PR_SET_DUMPABLE). Errors are written to standard
+// error.
+// Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
+// place_main() is the agent of other machines, too. This one refuses a workspace that is only there
+// or copied, and questions about its files.
+int agent_main(int in, int out);
 
 // environment/environment.hpp ---------------------------------------------------------------------
 // The variables, the venv and the prefix of a command.
@@ -895,152 +1085,6 @@ class Policy final : public Guard {
 
 // Policy::create(), for ExecutorWings.
 Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options);
-
-// sandbox/sandbox.hpp -----------------------------------------------------------------------------
-// What the kernel holds a command to: one compiled object per policy.
-
-// How much of a sandbox must be there for a command to run.
-enum class SandboxMode {
-  off,          // none: commands have the rights of this process; only Limits apply
-  best_effort,  // what this kernel offers; the report lists what is missing
-  strict,       // all that was asked for, or nothing runs
-};
-const char* name(SandboxMode mode) noexcept;
-
-// What commands can reach over sockets.
-enum class Network {
-  host,      // what this process can reach
-  none,      // nothing: no socket of a network family can be made
-  loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
-  allow,     // as loopback, and names by a proxy: ExecutorOptions::allowed_domains
-};
-const char* name(Network network) noexcept;
-
-// Bounds on what one command may use, each no_bound unless set; never more than this process has
-// itself.
-// ProcessResult::limits_reached names the members that a command has reached, as far as that can be
-// seen from outside.
-struct Limits {
-  std::uint64_t cpu_time =
-      no_bound;  // seconds of each process (RLIMIT_CPU), then SIGXCPU and SIGKILL
-  // Bytes. Where a cgroup can be made: of all processes together, and the largest is killed.
-  // Elsewhere of each process: its private writable memory (RLIMIT_DATA); allocations fail. The
-  // report then has memory_per_process enforced and memory missing, and strict mode refuses.
-  std::uint64_t memory = no_bound;
-  // Bytes of addresses in each process (RLIMIT_AS). Better left off: it counts what is reserved and
-  // never used. Node reserves 16 GiB for a WebAssembly, and Java 4 GiB.
-  std::uint64_t address_space = no_bound;
-  // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
-  // in all (RLIMIT_NPROC), which the kernel does not count for root. The report then has processes
-  // missing and, but for root, processes_per_user enforced; strict mode refuses.
-  std::uint64_t processes = no_bound;
-  std::uint64_t open_files = no_bound;  // descriptors of each process (RLIMIT_NOFILE)
-  std::uint64_t file_size =
-      no_bound;  // bytes of each file that is written (RLIMIT_FSIZE), then SIGXFSZ
-  // Bytes by which each of the file systems of the writable directories may fill up during a
-  // command; what other programs write counts, too. The library looks four times a second, and
-  // kills the command. It looks again when the command has ended, and then only reports. Also the
-  // most that one file may have, as with file_size.
-  std::uint64_t disk = no_bound;
-};
-
-struct SandboxOptions {
-  SandboxMode mode = SandboxMode::off;
-  // Directories, or single files, with all below them. Absolute paths. A path that leads through a
-  // symbolic link which a command could have put there is not granted; see create().
-  std::vector<std::string> writable = {};
-  std::vector<std::string> readable = {};
-  // Single files that commands may make, replace and remove in directories that they cannot change
-  // otherwise: absolute paths in at most 8 directories of this user's. For lock files: they are
-  // made with O_EXCL, moved to another name of this list, and removed. Needs Linux 5.14; before it
-  // commands get EACCES.
-  std::vector<std::string> replaceable = {};
-  // The PATH of the commands. The prefixes of its directories outside of the system (~/.cargo,
-  // ~/.pyenv ...) become readable, but for what looks like a secret. So do the programs that links
-  // in these directories lead to, unless a link lies in a writable directory.
-  std::string search_path = {};
-  Network network = Network::host;
-  // With every Network but host: sockets with a path, which reach the services of this host
-  // (docker.sock among them) as far as file permissions let them. Pairs of connected stream sockets
-  // are always there.
-  bool unix_sockets = false;
-  // /dev/shm is writable, for Python's multiprocessing. It is shared with the whole host.
-  bool shared_memory = false;
-  // /dev/pts is theirs, so that they can make pseudo-terminals (script, tmux, expect). Other
-  // terminals of the user are there as well, to be read from and written to.
-  bool terminals = false;
-  // A process table of the command's own: it sees and reaches no process of the host, and none of
-  // its processes can outlive it whatever becomes of this program. An ordinary user needs user
-  // namespaces for it; costs about 0.5 ms. Everything but the writable directories is mounted
-  // read-only for it, so that modes, times and attributes of files elsewhere stay as well.
-  bool pid_namespace = false;
-  // Files and directories that commands can neither change nor replace, though they lie in a
-  // writable directory: relative to each of these, such as ".git/hooks". At most 64. What is not
-  // there when a command begins is not made and not protected. What a link leads to is not
-  // protected. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
-  std::vector<std::string> protected_paths = {};
-  Limits limits = {};
-  // Describe each rule, in SandboxReport::rules. Commands are held in the same way.
-  bool explain = false;
-};
-
-// What is in force. Each name stands in exactly one of the two lists when the mode is not off:
-//   filesystem         writes and reads only where granted (Landlock, Linux 5.13)
-//   rename             files can be moved between directories (ABI 2)
-//   truncate           files outside cannot be emptied (ABI 3, or the filter)
-//   devices            no device can be made, and ioctl only on harmless ones (ABI 5)
-//   signals            no signals to processes outside (ABI 6)
-//   abstract_sockets   no connections to abstract sockets outside (ABI 6, or the network's)
-//   system_calls       the filter (seccomp) refuses what an agent's command does not need
-//   privileges         no_new_privs, and no capabilities
-//   network            as in `network`
-//   containment        nothing of a command outlives it, this program's SIGKILL included
-//   metadata           modes, times and attributes of files stay where nothing can be written:
-//                      with pid_namespace or protected_paths
-//   pid_namespace, protected_paths, memory, processes and so on: what was asked for
-struct SandboxReport {
-  SandboxMode mode = SandboxMode::off;
-  Network network = Network::host;  // what commands really have
-  int landlock_abi = 0;             // of the kernel; 0: there is no Landlock
-  std::vector<std::string> enforced = {};
-  std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
-  // With SandboxOptions::explain, what the kernel is given, for people: a name as above, `limits`
-  // or `namespaces`, then one rule: "system_calls: EPERM bpf ...: parts of the kernel". Rules with
-  // one name follow each other. Empty: nothing is enforced.
-  std::vector<std::string> rules = {};
-};
-
-// A policy, compiled once and applied in each child between clone and exec; the host itself is
-// never restricted. Copies share it. Does not change after create(); any thread may use it.
-//
-// What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
-// anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;
-// with Network::host everything the network reaches. docs/sandbox.md has the list, with an answer
-// to each.
-class Sandbox {
- public:
-  // No sandbox and no limits.
-  Sandbox() = default;
-
-  // Builds the policy and tries it in a child that attempts what is forbidden: what only claims to
-  // work counts as missing. In strict mode anything missing is an error (ErrorCode::unsupported)
-  // that names all of it, and so is a grant that cannot be given; best_effort leaves the grant out.
-  //   Errors in both: invalid_argument for a path that is not absolute or has a NUL in it, for a
-  //   grant of `/` or of a directory above the system's, and for a limit that cannot be had.
-  static Expected<Sandbox> create(const SandboxOptions& options);
-
-  const SandboxReport& report() const noexcept;
-
-  // Whether every granted path still is the file it was at create(). The kernel's rules belong to
-  // the files, not to the paths: a path that now leads elsewhere gives no new rights, but it is a
-  // sign that something is wrong.
-  Expected<void> check_grants() const;
-
- private:
-  friend class Process;
-  struct State;
-  std::shared_ptr<const State> state_ = {};
-};
 
 // terminal/terminal.hpp ---------------------------------------------------------------------------
 // Terminals: their screen, their keys.
@@ -2008,19 +2052,6 @@ Json to_json(const AuditRecord& record);
 // place/place.hpp ---------------------------------------------------------------------------------
 // Commands on another machine, in a container, anywhere that a pipe leads to.
 
-// The description that an agent gave of its place when it was reached.
-struct PlaceFacts {
-  std::string version = {};  // of the agent
-  std::string machine = {};  // its processor, as `uname -m` says it
-  std::string host = {};     // its name
-  std::uint64_t uid = 0;     // of the agent, and of its commands
-  std::string home = {};     // the meaning of `~`; empty: not known
-  // The canonical path there of a workspace that is only there, or copied to another path. Empty:
-  // the path is the same as here.
-  std::string workspace = {};
-  SandboxReport sandbox = SandboxReport();
-};
-
 // Makes a place and removes it, such as a job of a cluster. One executor has it, and calls it from
 // one thread at a time.
 class PlaceEngine {
@@ -2079,19 +2110,6 @@ class PlacePool {
   struct State;
   PlacePool() = default;
   std::shared_ptr<State> state_ = {};
-};
-
-// A place that this library has made, as it was found in an engine.
-struct FoundPlace {
-  std::string name = {};          // in the engine
-  std::string agent = {};         // the agent_id of its executor; empty: none
-  std::chrono::seconds age = {};  // less than 0: not known
-  std::string host = {};          // of the program that has made it
-  std::string pid = {};           // of that program
-  // Whether that program still runs. Empty: it is of another machine or user.
-  std::optional<bool> maker_runs = {};
-  std::string state = {};    // in the engine's words
-  bool was_removed = false;  // by the call that found it
 };
 
 // Where the workspace of a place is.
@@ -2200,21 +2218,16 @@ class PlaceExecutor : public Executor {
   std::string describe_place() const override;
 
  private:
-  struct Place;
+  struct Target;
   PlaceExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
-  std::shared_ptr<Place> place_ = {};
+  std::shared_ptr<Target> target_ = {};
 };
 
-// The agent: takes orders on descriptor `in` and answers on `out` until the input ends; then all
-// that it has started is killed, and it returns. It starts programs with the variables and the
-// rights of this process. One thread at a time: the calling one, and no other. Both descriptors are
-// borrowed; `out` does not block while it runs. On Linux, other processes of the user are kept from
-// looking into this one (PR_SET_DUMPABLE). Errors are written to standard error.
-// Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
-// For files of a workspace that is only there it starts its own program once more, with the one
-// argument --place, which must then call this with the standard streams.
+// The agent of another machine: agent_main(), with workspaces that are only there or copied.
+// For files of these it starts its own program once more, with the one argument --place, which must
+// then call this with the standard streams.
 int place_main(int in, int out);
 
 // cluster/cluster.hpp -----------------------------------------------------------------------------
@@ -2509,7 +2522,7 @@ struct ContainerOptions {
   // away, and when the program dies, however that happens.
   bool persistent = false;
   // The agent, which starts the commands in the container: a static codeexec-mcp of the engine's
-  // machine, or another program that calls place_main() for the argument --place; it is mounted
+  // machine, or another program that calls agent_main() for the argument --place; it is mounted
   // read-only. Empty: the codeexec-mcp that the image has.
   std::string agent = {};
   std::chrono::milliseconds start_timeout = std::chrono::seconds(15);  // of the agent
@@ -2629,10 +2642,10 @@ class ContainerExecutor : public Executor {
   friend class ContainerManager;
   friend class UserContainers;
   class Exec;
-  struct Place;
+  struct Target;
   ContainerExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
-  std::shared_ptr<Place> place_ = {};
+  std::shared_ptr<Target> target_ = {};
 };
 
 // Containers of many agents. All members are safe from any thread.
@@ -20639,7 +20652,7 @@ std::size_t DeleteGuard::created_files() const {
 
 #if !defined(CODEEXEC_GROUP_15) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES))
 #define CODEEXEC_GROUP_15
 
 // paths/paths_internal.hpp ------------------------------------------------------------------------
@@ -20931,7 +20944,7 @@ Expected<UniqueFd> PathRules::open_found(const Expected<std::string>& path, bool
 #endif  // CODEEXEC_GROUP_16
 
 #if !defined(CODEEXEC_GROUP_17) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS))
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_PLACES))
 #define CODEEXEC_GROUP_17
 
 // paths/elsewhere_internal.hpp --------------------------------------------------------------------
@@ -20963,8 +20976,8 @@ class FilesElsewhere {
 
 #endif  // CODEEXEC_GROUP_17
 
-#if !defined(CODEEXEC_GROUP_18) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
-    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#if !defined(CODEEXEC_GROUP_18) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
 #define CODEEXEC_GROUP_18
 
 // files/files_internal.hpp ------------------------------------------------------------------------
@@ -32653,11 +32666,6 @@ class PrivateFolder {
   static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
                                                                std::string_view prefix,
                                                                std::string_view parent = {});
-  // For a copy of the workspace of that path, which becomes its own: an empty one of that path,
-  // where it can be had and the workspace itself is marked, so that it is not empty, or one in
-  // $XDG_CACHE_HOME, ~/.cache, /var/tmp or /tmp.
-  static Expected<std::shared_ptr<const PrivateFolder>> for_copy(std::string& workspace,
-                                                                 bool is_marked);
 
   PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   PrivateFolder(const PrivateFolder&) = delete;
@@ -33025,7 +33033,8 @@ std::string note_of_gaps(const SandboxReport& report, Network asked) {
 
 #if !defined(CODEEXEC_GROUP_43) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_NETWORK))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK))
 #define CODEEXEC_GROUP_43
 
 // executor/slots_internal.hpp ---------------------------------------------------------------------
@@ -34808,7 +34817,8 @@ void Executor::Admission::check_files(const Executor& executor, const Command& c
 
 #if !defined(CODEEXEC_GROUP_45) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_NETWORK))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK))
 #define CODEEXEC_GROUP_45
 
 // executor/network_internal.hpp -------------------------------------------------------------------
@@ -38144,8 +38154,8 @@ Json to_json(const AuditRecord& record) {
     defined(CODEEXEC_IMPLEMENT_PLACES))
 #define CODEEXEC_GROUP_50
 
-// place/place_internal.hpp ------------------------------------------------------------------------
-// The frames that agent and client exchange, and the client.
+// agent/frames_internal.hpp -----------------------------------------------------------------------
+// The frames that an agent and its client exchange.
 //
 // The agent begins with a line: greeting_mark, the number of the protocol and a newline. The client
 // looks for that line behind all that ssh or a login script prints. After it both directions carry
@@ -38163,7 +38173,7 @@ Json to_json(const AuditRecord& record) {
 //   hello        client  0        JSON: see new_hello()
 //   hello        agent   0        JSON: what the agent has found, or `error`
 //   request      client  command  part of a request, when that is too long for one frame
-//   start        client  command  the last part, see PlaceRequest; the command begins. One without
+//   start        client  command  the last part, see StartRequest; the command begins. One without
 //                                 a program answers a FileMessage: see answer_question()
 //   input        client  command  bytes for standard input
 //   input_end    client  command  nothing
@@ -38172,7 +38182,7 @@ Json to_json(const AuditRecord& record) {
 //   started      agent   command  its number in the place's process table, in 4 bytes, when asked
 //   out, err     agent   command  bytes of that stream
 //   input_closed agent   command  nothing: the command reads standard input no more
-//   told         agent   command  part of what was written to descriptor 3, before the end
+//   session_data agent   command  part of what was written to descriptor 3, before the end
 //   end          agent   command  JSON: what became of it; it also ends one that did not start
 //   bye          agent   0        nothing: it ends, and all that it has started is dead
 //   resize       client  command  rows and columns of its terminal, in 4 bytes each; only to an
@@ -38205,22 +38215,16 @@ Json to_json(const AuditRecord& record) {
 // At first stream_window bytes of each stream may be on their way. The receiver allows more by
 // `credit` when its reader has taken them, up to the stream's share of most_window, which is
 // 400 MiB a second if a round trip takes 20 ms. So a flood of one command does not hold up another
-// one, and memory is bounded: 200 commands whose output is not read hold 150 MiB, see PlaceWindow.
+// one, and memory is bounded: 200 commands whose output is not read hold 150 MiB, see StreamWindow.
 
 namespace codeexec {
 inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
-// The ground that the agent's program is asked about: see answer_question().
-inline constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
-// The folder of the shell that has brought the agent, which begins there.
-inline constexpr const char* start_variable = "CODEEXEC_PLACE_START";
-inline constexpr int place_protocol = 1;
+inline constexpr int agent_protocol = 1;
 inline constexpr std::string_view greeting_mark = "codeexec-place/";
 inline constexpr std::size_t longest_payload = std::size_t{64} << 10;
-inline constexpr std::size_t stream_window = std::size_t{256} << 10;
-inline constexpr std::size_t most_window = std::size_t{8} << 20;
 inline constexpr std::size_t longest_request = std::size_t{64} << 20;
 
 inline constexpr std::uint32_t connection_bit = std::uint32_t{1} << 31;
@@ -38242,7 +38246,7 @@ enum class FrameKind : unsigned char {
   out,
   err,
   input_closed,
-  told,
+  session_data,
   end,
   bye,
   resize,
@@ -38264,118 +38268,6 @@ std::uint32_t number_in(std::string_view bytes);
 // The payload of a credit frame. read_credit() is false for a frame that is none.
 std::string credit_text(Channel channel, std::size_t bytes);
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes);
-// The payload of an `end`. read_end() is false for a text that no agent writes.
-std::string end_text(const ProcessResult& result);
-bool read_end(std::string_view text, ProcessResult& result);
-// A text of an agent, of at most 4 KiB.
-std::string bounded(const Json& value);
-
-// Gives a pipe more room, so that both ends wake up less often for a flood. A failure is ignored.
-void widen_pipe(int fd);
-
-Json to_json(const SandboxOptions& options);
-SandboxOptions sandbox_options_from(const Json& object);
-Json to_json(const SandboxReport& report);
-SandboxReport sandbox_report_from(const Json& object);
-std::vector<std::string> texts_in(const Json& list);
-
-// A file in a folder, which shows an agent that it has the same folder. The destructor removes it.
-class Nonce {
- public:
-  explicit Nonce(const std::string& folder);
-  Nonce(const Nonce&) = delete;
-  Nonce& operator=(const Nonce&) = delete;
-  ~Nonce();
-  const std::string& path() const { return path_; }
-  const std::string& content() const { return content_; }
-  // The reason why there is no such file, or empty.
-  const std::string& problem() const { return problem_; }
-
- private:
-  const std::string name_ = ".codeexec-" + random_hex(16);
-  const std::string content_ = random_hex(16);
-  UniqueFd folder_ = UniqueFd();
-  std::string path_ = {};
-  std::string problem_ = {};
-};
-
-// The first frame of every client, to which a client adds its wishes:
-//
-//   sandbox      what commands are held to; without it, they are in a strict one
-//   ground       the workspace and the roots, see ground_of(); empty: any
-//   remote       the workspace is only there, and the ground is looked up, unless `found`
-//   copy         the workspace is copied there, see copy_options(). `marked`: see CopyMark
-//   venv         a virtual environment, and `auto_venv`: those of workspaces count
-//   lines        the way to the client holds back what ends in no newline
-//   connections  commands reach the client's proxy, and nothing else
-//   nonces       files, whose contents are the answer
-//   container    the agent is in one: it gives up its capabilities, unless it `keeps` them, sees to
-//                HOME and USER, and reports when memory has run out. `home`, `gitconfig`: the text
-//                of a .gitconfig for a home that has none, `user`: UID:GID, or its name there, that
-//                commands become
-//   prepare      see prepare_container(), if the agent is not in the namespace `mounts`
-Json new_hello(std::chrono::milliseconds keep_alive);
-// The answer in all that an agent has printed; empty: it has not answered yet.
-std::optional<Json> answer_in(std::string_view printed);
-
-// In the agent: for each path the content of the file, null if this user may not read it, or the
-// error.
-Json answers_to(const Json& nonces);
-
-// What identifies a program among all of its machine, also after the machine was restarted.
-struct ProgramIdentity {
-  std::string host = {};
-  std::string boot = {};
-  // Its user, and the process table in which its number means something.
-  std::string space = {};
-  std::string pid = {};
-  std::string start = {};
-};
-
-ProgramIdentity own_identity();
-
-// The text that marks what a program has made in an engine: its parts with a `;` between them.
-std::string owner_text(const ProgramIdentity& program);
-// Takes those parts off the text, with the `;` after the last one.
-ProgramIdentity take_owner(std::string_view& text);
-
-// Whether a program still runs. Empty: it is of another machine or user.
-std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own);
-
-// Since a time as of RFC 3339, such as 2026-01-31T12:00:00.5+01:00; -1 when it is none.
-std::chrono::seconds age_since(const std::string& time);
-
-// How often memory has run out in the container of this process.
-std::uint64_t oom_kills_here();
-
-// By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
-// empty; `folders` that everybody may write to. Returns which of `programs` are not there.
-Json prepare_container(const Json& wanted);
-
-// Sees to capabilities, HOME, USER and .gitconfig, as a hello has it, and finds out what commands
-// become. False: there is no such user.
-bool settle_in_container(const Json& hello, long& uid, long& gid);
-
-// The script for a shell that becomes the agent. If the file is not there, the script writes
-// bring_mark and reads the file from the same pipe.
-std::string bring_text(std::string_view file);
-inline constexpr std::string_view bring_mark = "codeexec-bring\n";
-
-// A workspace, and each root after a NUL and its Permission as a digit.
-std::string ground_of(std::string_view workspace, const std::vector<Root>& roots);
-std::vector<Root> roots_in(std::string_view ground, std::string& workspace);
-
-// Puts the home of the agent's user in place of a `~` at the start.
-void look_at_home(std::string& path);
-
-// Makes its paths canonical as they are on this host.
-Expected<void> find_ground(std::string& ground);
-
-// Reads a FileMessage from one descriptor, and writes the answer to the other. The ground is a text
-// in JSON. Returns 0, or 1. The agent starts its own program once more for that, with the argument
-// --place and the ground in question_variable: so a disk that does not answer holds up no other
-// command, and the program has the user of commands.
-int answer_question(std::string_view ground, int in, int out);
 
 // Both ends say that they live each third of the time after which they are given up.
 inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive) {
@@ -38385,7 +38277,7 @@ inline std::chrono::milliseconds ping_after(std::chrono::milliseconds keep_alive
 }  // inner
 
 // Finds the frames in bytes that come in any pieces. Holds one frame at most.
-class PlaceFrames {
+class FrameReader {
  public:
   // Calls `use` with each whole frame, and with each piece of one of a stream, as long as it
   // returns true. False: it did not, or a payload is too long.
@@ -38398,8 +38290,21 @@ class PlaceFrames {
   std::uint32_t id_ = 0;
 };
 
+// agent/flow_internal.hpp -------------------------------------------------------------------------
+// Bytes on their way between an agent and its client, and how many may be.
+
+CODEEXEC_INNER {
+
+inline constexpr std::size_t stream_window = std::size_t{256} << 10;
+inline constexpr std::size_t most_window = std::size_t{8} << 20;
+
+// Gives a pipe more room, so that both ends wake up less often for a flood. A failure is ignored.
+void widen_pipe(int fd);
+
+}  // inner
+
 // Bytes on their way to a descriptor that does not block. Linear in what goes through it.
-struct PlaceQueue {
+struct SendQueue {
   std::string bytes = {};  // frames are added at its end
   std::size_t written = 0;
 
@@ -38413,7 +38318,7 @@ struct PlaceQueue {
 // What the receiver of a stream has allowed the sender. The last one of n commands gets
 // most_window / n, and each at least stream_window: together at most
 // (1 + ln n) * most_window + n * stream_window.
-struct PlaceWindow {
+struct StreamWindow {
   std::size_t left = stream_window;     // bytes that may still come
   std::size_t allowed = stream_window;  // `left` after the last credit, and what had come
 
@@ -38428,42 +38333,14 @@ struct PlaceWindow {
   std::size_t credit(std::size_t held, std::size_t commands);
 };
 
-// A command, as the payload of `start` has it: an object of JSON, then these texts, each with a NUL
-// after it, then the script.
-struct PlaceRequest {
-  std::string work_dir = {};
-  std::string venv = {};  // its `bin` goes before the PATH there; empty: none
-  std::vector<std::string> argv = {};
-  std::vector<std::string> set = {};    // NAME=value
-  std::vector<std::string> unset = {};  // names
-  bool has_script = false;              // becomes descriptor 3
-  std::string script = {};
-  bool tells = false;  // descriptor 3 is a pipe to the session
-  bool merge_streams = false;
-  int terminal_rows = 0;
-  int terminal_cols = 0;
-  bool has_input = false;
-  bool waited_for = false;  // `started` is wanted
-  std::chrono::milliseconds timeout = no_limit;
-  std::chrono::milliseconds kill_grace = std::chrono::milliseconds(0);
-
-  // A program of the agent's own, which answers questions until its input ends.
-  static PlaceRequest question();
-  std::string text() const;
-  // False: it is not as text() makes it.
-  bool read(std::string_view text);
-};
-
-class PlaceCommand;
-
 // The streams of a command there, or of a connection of one. The mutex of the link guards them.
-struct PlaceStreams {
+struct RemoteStreams {
   // One on its way to its reader.
   struct Flow {
     UniqueFd reader = UniqueFd();
     UniqueFd writer = UniqueFd();
-    PlaceQueue waiting = PlaceQueue();  // does not fit into the pipe
-    PlaceWindow window = PlaceWindow();
+    SendQueue waiting = SendQueue();  // does not fit into the pipe
+    StreamWindow window = StreamWindow();
     std::size_t untaken = 0;  // bytes that came and were not read
     bool ended = false;       // no more come
     bool is_socket = false;   // the writer is read from, too
@@ -38495,57 +38372,677 @@ struct PlaceStreams {
   bool take_credit(const Frame& frame, Channel wanted);
 };
 
-// One connection to an agent, and the thread that serves it. The agent may be hostile: a frame that
-// is not as the table above has it ends the connection.
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_50
+
+#if !defined(CODEEXEC_GROUP_51) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_51
+
+// agent/connections_internal.hpp ------------------------------------------------------------------
+// The agent's end of the connections that commands make to the client's proxy.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// A socket of this host's 127.0.0.1 that listens on any free port; none, and errno.
+UniqueFd listen_for_proxy(unsigned& port);
+
+}  // inner
+
+// Accepts connections and moves their bytes, as long as the client has room for them. It holds a
+// window of what came for each, and nothing of what it reads. The thread of the agent calls it.
 //
-//            greeting_mark             hello                accepted
-//   --> called -----------> speaking ---------> answered ---------------> open
-//         |                    |                   |                       |  end of the pipe,
-//         v                    v                   v                       v  silence, wrong frame
-//       failed <---------------+-------------------+                      lost
-//                                                     settle(): all commands end
+//   set = ...; watch(set); poll; serve(set)     take() with each frame of a connection
+class ProxyConnections {
+ public:
+  using Send = Function<void(FrameKind, std::uint32_t, std::string_view)>;
+  explicit ProxyConnections(Send send) : send_(std::move(send)) {}
+
+  // Has the command make its connections by that listening socket.
+  void add(std::uint32_t command, UniqueFd listener) {
+    listeners_.push_back({command, std::move(listener)});
+  }
+  // The command has ended, and so do its connections.
+  void remove(std::uint32_t command);
+  void clear();
+  // Adds its descriptors; `room`: so many bytes may be sent now, `commands`: so many run. Returns
+  // when to do so again.
+  Clock::time_point watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands);
+  // Does what is possible by the events of that set, with a buffer of longest_payload.
+  void serve(const std::vector<pollfd>& set, char* buffer);
+  // False: no client sends such a frame.
+  bool take(const Frame& frame);
+
+ private:
+  struct Listener {
+    std::uint32_t command;
+    UniqueFd socket;
+    std::size_t connections = 0;
+  };
+  // `out` leads to the command, and input comes from it.
+  struct Connection : RemoteStreams {
+    Listener* listener = nullptr;
+    bool is_over() const { return source == Source::nothing && out.ended && out.waiting.empty(); }
+  };
+  using Iterator = std::list<Connection>::iterator;
+
+  bool has_room(const Listener& listener) const {
+    return retry_ == Clock::time_point::max() &&
+           may_connect(listener.connections, connections_.size());
+  }
+  Iterator find(std::uint32_t id);
+  Iterator drop(Iterator connection);  // returns the next one
+  void accept_all(Listener& listener);
+  void read(Connection& connection, char* buffer);
+  void write(Connection& connection);
+
+  const Send send_;
+  std::list<Listener> listeners_ = {};
+  std::list<Connection> connections_ = {};
+  [[maybe_unused]] std::uint32_t last_id_ = 0;          // on Linux
+  Clock::time_point retry_ = Clock::time_point::max();  // when there were no descriptors
+  std::size_t first_ = 0;  // in the set, the place of the first descriptor
+  std::size_t room_ = 0;
+  std::size_t commands_ = 0;
+};
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_51
+
+#if !defined(CODEEXEC_GROUP_52) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_52
+
+// agent/messages_internal.hpp ---------------------------------------------------------------------
+// What stands in the frames: wishes, answers, commands and their ends.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// The first frame of every client, to which a client adds its wishes:
+//
+//   sandbox      what commands are held to; without it, they are in a strict one
+//   ground       the workspace and the roots, see root_list_of(); empty: any
+//   remote       the workspace is only there, and the ground is looked up, unless `found`
+//   copy         the workspace is copied there, see copy_options(). `marked`: see CopyMark
+//   venv         a virtual environment, and `auto_venv`: those of workspaces count
+//   lines        the way to the client holds back what ends in no newline
+//   connections  commands reach the client's proxy, and nothing else
+//   nonces       files, whose contents are the answer
+//   container    the agent is in one: it gives up its capabilities, unless it `keeps` them, sees to
+//                HOME and USER, and reports when memory has run out. `home`, `gitconfig`: the text
+//                of a .gitconfig for a home that has none, `user`: UID:GID, or its name there, that
+//                commands become
+//   prepare      see prepare_container(), if the agent is not in the namespace `mounts`
+Json new_hello(std::chrono::milliseconds keep_alive);
+// The answer in all that an agent has printed; empty: it has not answered yet.
+std::optional<Json> answer_in(std::string_view printed);
+
+// The payload of an `end`. read_end() is false for a text that no agent writes.
+std::string end_text(const ProcessResult& result);
+bool read_end(std::string_view text, ProcessResult& result);
+// A text of an agent, of at most 4 KiB.
+std::string bounded(const Json& value);
+
+Json to_json(const SandboxOptions& options);
+SandboxOptions sandbox_options_from(const Json& object);
+Json to_json(const SandboxReport& report);
+SandboxReport sandbox_report_from(const Json& object);
+std::vector<std::string> texts_in(const Json& list);
+
+// A workspace, and each root after a NUL and its Permission as a digit.
+std::string root_list_of(std::string_view workspace, const std::vector<Root>& roots);
+std::vector<Root> roots_in(std::string_view list, std::string& workspace);
+
+}  // inner
+
+// A command, as the payload of `start` has it: an object of JSON, then these texts, each with a NUL
+// after it, then the script.
+struct StartRequest {
+  std::string work_dir = {};
+  std::string venv = {};  // its `bin` goes before the PATH there; empty: none
+  std::vector<std::string> argv = {};
+  std::vector<std::string> set = {};    // NAME=value
+  std::vector<std::string> unset = {};  // names
+  bool has_script = false;              // becomes descriptor 3
+  std::string script = {};
+  bool follows_session = false;  // descriptor 3 is a pipe to the session
+  bool merge_streams = false;
+  int terminal_rows = 0;
+  int terminal_cols = 0;
+  bool has_input = false;
+  bool waited_for = false;  // `started` is wanted
+  std::chrono::milliseconds timeout = no_limit;
+  std::chrono::milliseconds kill_grace = std::chrono::milliseconds(0);
+
+  // A program of the agent's own, which answers questions until its input ends.
+  static StartRequest question();
+  std::string text() const;
+  // False: it is not as text() makes it.
+  bool read(std::string_view text);
+};
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_52
+
+#if !defined(CODEEXEC_GROUP_53) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_53
+
+// agent/agent_internal.hpp ------------------------------------------------------------------------
+// The agent: the program elsewhere that starts the commands there.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// What an agent of another machine does besides: it finds or copies the workspace, and answers
+// questions about its files. The agent of a container has none of it.
+class AgentWorkspace {
+ public:
+  virtual ~AgentWorkspace() = default;
+  // Finds or makes the workspace and the roots that a hello asks for, writes them as they are here
+  // into `root_list`, and sets what of the variables of commands depends on them. An error refuses
+  // the hello, and its message is what the client reports.
+  virtual Expected<void> settle(const Json& hello, std::string& root_list,
+                                EnvironmentOptions& variables) = 0;
+  // The variable, as NAME=value, with which this program is started once more, with the argument
+  // --place, for questions about the files there: so a disk that does not answer holds up no other
+  // command, and the program has the user of commands.
+  virtual std::string question() const = 0;
+};
+
+// One thread drives all: the orders, the commands, the answers. It holds at most queue_limit bytes
+// and a frame of each command's output, a window of each command's input, and one request.
+//
+//   state    event                                        next     function
+//   waiting  the hello                                    greeted  take() -> greet(), also if it is
+//                                                                  refused: the answer has `error`
+//   waiting  any other frame but ping                     ending   receive() -> end()
+//   greeted  a request, then `start`                      greeted  take() -> start()
+//   greeted  a second hello, what no client sends         ending   receive() -> end()
+//   greeted  nothing was heard for keep_alive             ending   loop() -> end()
+//   both     the input has ended, or cannot be read       ending   receive() -> end()
+//   both     the output cannot be written                 ending   flush() -> end()
+//   ending   no command is left                           (none)   loop(), run() says `bye`
+//
+// What holds: in `waiting` there are no commands and no deadline, as a client that has gone ends
+// the pipe. In `greeted`, one frame at least is sent in each third of keep_alive. In `ending`, the
+// input is not read, nothing is queued, and all commands are killed; their output is read and
+// dropped, so that none of them holds up its own end. problem_ says why, and is empty where the
+// input has ended: that is how a client ends an agent, and the exit status is 0.
+class CommandAgent {
+ public:
+  // Without a workspace, the agent serves a container.
+  CommandAgent(int in, int out, AgentWorkspace* workspace)
+      : in_(in), out_(out), workspace_(workspace) {}
+  CommandAgent(const CommandAgent&) = delete;
+  CommandAgent& operator=(const CommandAgent&) = delete;
+  int run();
+
+ private:
+  using State = Process::State;
+
+  static constexpr std::size_t queue_limit = std::size_t{64} << 10;
+  static constexpr std::size_t most_commands = 1024;
+
+  struct Running {
+    std::uint32_t id = 0;
+    std::shared_ptr<State> state = {};
+    std::size_t credit[2] = {stream_window, stream_window};
+    StreamWindow input_window = {};
+    std::uint64_t oom_kills = 0;  // at the start, in its container
+    bool has_input = false;
+    bool input_watched = false;  // until the client has been sent input_closed
+    UniqueFd session_pipe = UniqueFd();
+  };
+
+  void loop();
+  // So many bytes may be added to the queue.
+  std::size_t room() const {
+    const std::size_t left = queue_limit - std::min(queue_limit, queue_.size());
+    return left < longest_payload / 2 ? 0 : left;
+  }
+  void make_room(Running& command);
+  void receive();
+  bool take(const Frame& frame);
+  bool greet(std::string_view text);
+  Expected<void> settle(const Json& hello, Json& answer);
+  Expected<void> settle_workspace(const Json& hello, std::string& root_list);
+  Expected<void> settle_sandbox(const Json& hello, std::string_view root_list, Json& answer);
+  bool start(std::uint32_t id, std::string_view text);
+  Expected<void> prepare(StartRequest& request, Running& command, UniqueFd& passed,
+                         ProcessOptions& options);
+  Expected<void> give_proxy(Running& command, ProcessOptions& options);
+  void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
+  void watch_input(Running& command);
+  Running* find(std::uint32_t id);
+  void send(FrameKind kind, std::uint32_t id, std::string_view payload);
+  void stay_heard();  // sends what waits, and something where that is due
+  void flush();
+  void end(const char* why);
+
+  const int in_;
+  const int out_;
+  AgentWorkspace* const workspace_;
+  bool ending_ = false;
+  bool killing_ = false;
+  std::string problem_ = {};  // why it ends; empty: the input has ended
+  bool greeted_ = false;
+  bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
+  bool contained_ = false;
+  bool has_proxy_ = false;  // the client has one
+  bool is_remote_ = false;  // the workspace is only here
+  long uid_ = -1;           // that commands become
+  long gid_ = -1;
+  std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
+  Clock::time_point last_heard_ = Clock::now();
+  Clock::time_point last_sent_ = Clock::now();
+  std::optional<Environment> environment_ = {};
+  Sandbox sandbox_ = {};
+  std::shared_ptr<const PrivateFolder> home_ = {};  // of commands in a sandbox
+  std::vector<std::string> weak_variables_ = {};    // that any other setting of them replaces
+  FrameReader reader_ = {};
+  std::unique_ptr<char[]> bytes_{new char[longest_payload]};
+  State::ReadBuffer buffer_ = {};
+  std::string request_ = {};  // the parts so far
+  std::uint32_t request_id_ = 0;
+  SendQueue queue_ = SendQueue();
+  UniqueFd oom_score_ = UniqueFd();
+  std::string own_oom_score_ = {};
+  std::list<Running> commands_ = {};
+  ProxyConnections connections_{[this](FrameKind kind, std::uint32_t id, std::string_view payload) {
+    send(kind, id, payload);
+  }};
+};
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_53
+
+#if !defined(CODEEXEC_GROUP_54) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_54
+
+// agent/contained_internal.hpp --------------------------------------------------------------------
+// The agent in a container.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// How often memory has run out in the container of this process.
+std::uint64_t oom_kills_here();
+
+// By root in a new container: a name for the uid and gid of its commands, whose home is `home`, or
+// empty; `folders` that everybody may write to. Returns which of `programs` are not there.
+Json prepare_container(const Json& wanted);
+
+// Sees to capabilities, HOME, USER and .gitconfig, as a hello has it, and finds out what commands
+// become. False: there is no such user.
+bool settle_in_container(const Json& hello, long& uid, long& gid);
+
+}  // inner
+
+// agent/agent.cpp ---------------------------------------------------------------------------------
+// The agent: its life, its connection to the client, and the orders of that.
+
+// The greeting goes out before anything was heard, so that a client finds it behind what a login
+// prints. `bye` is written only if the queue is empty: in the middle of another frame it would be
+// read as a part of that. It is lost if the pipe is full; the client then takes the commands for
+// lost.
+int CommandAgent::run() {
+#if defined(__linux__)
+  // Afterwards the file belongs to root.
+  constexpr char oom_file[] = "/proc/self/oom_score_adj";
+  if (const auto text = read_whole_file(oom_file, 16, "file"sv)) own_oom_score_ = *text;
+  oom_score_.reset(above_standard_streams(::open(oom_file, O_WRONLY | O_CLOEXEC)));
+  // Commands run as the same user. They must not read this program's memory and variables, nor
+  // write to its descriptors, through /proc.
+  ::prctl(PR_SET_DUMPABLE, 0);
+#endif
+  const int flags = ::fcntl(out_, F_GETFL);
+  ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
+  for (const int fd : {in_, out_}) widen_pipe(fd);
+  queue_.bytes = concat("%%\n", {greeting_mark, agent_protocol});
+  flush();
+  loop();
+  std::string bye;
+  put_frame(bye, FrameKind::bye, 0, {});
+  if (queue_.empty()) (void)write_to_pipe(out_, bye);
+  ::fcntl(out_, F_SETFL, flags);
+  if (problem_.empty()) return 0;
+  std::fprintf(stderr, "codeexec place: %s\n", problem_.c_str());
+  return 1;
+}
+
+// Each round: room for output, a wait for any descriptor, then connections, the orders, the
+// commands. Orders come before commands, so that a kill is not held up by a flood. A command is
+// reported and forgotten once it is over(): no process of it is left, and all its output is queued.
+void CommandAgent::loop() {
+  std::vector<pollfd> set;
+  while (!ending_ || !commands_.empty()) {
+    const bool full = queue_.size() > 4 * queue_limit;
+    set.clear();
+    set.push_back({ending_ ? -1 : in_, full ? short{0} : short{POLLIN}, 0});
+    set.push_back({ending_ || queue_.empty() ? -1 : out_, POLLOUT, 0});
+    // Before the hello there is no deadline: a client that has gone ends the pipe.
+    Clock::time_point deadline =
+        ending_ || !greeted_
+            ? Clock::time_point::max()
+            : std::min(later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_)));
+    // The first command becomes the last one, so that each gets its share of the room.
+    if (commands_.size() > 1) commands_.splice(commands_.end(), commands_, commands_.begin());
+    const std::size_t polled = commands_.size();
+    for (Running& command : commands_) {
+      make_room(command);
+      command.state->add_descriptors(set);
+      deadline = std::min(deadline, command.state->deadline());
+    }
+    deadline = std::min(deadline, connections_.watch(set, room(), commands_.size()));
+    // The commands have not looked at kill_asked yet.
+    if (std::exchange(killing_, false)) deadline = Clock::now();
+    wait_for_events(set, deadline);
+    const Clock::time_point woke = Clock::now();
+    connections_.serve(set, bytes_.get());
+    if (set[0].revents) receive();
+    std::size_t left = polled;
+    for (auto at = commands_.begin(); left > 0; --left) {
+      Running& command = *at;
+      command.state->step(set, buffer_);
+      if (!command.state->over()) {
+        if (command.input_watched) watch_input(command);
+        ++at;
+        continue;
+      }
+      ProcessResult& result = command.state->result;
+      if (contained_ && oom_kills_here() > command.oom_kills && result.limits_reached.empty())
+        result.limits_reached.push_back("memory");
+      if (command.session_pipe) {
+        const std::string data = read_session_text(command.session_pipe);
+        for (std::size_t i = 0; i < data.size(); i += longest_payload)
+          send(FrameKind::session_data, command.id,
+               std::string_view(data).substr(i, longest_payload));
+      }
+      connections_.remove(command.id);
+      send(FrameKind::end, command.id, end_text(result));
+      at = commands_.erase(at);
+    }
+    if (ending_) continue;
+    // What has come since the wait is not read yet.
+    if (woke >= later(last_heard_, keep_alive_))
+      end("nothing was heard for the time of keep_alive");
+    stay_heard();
+  }
+}
+
+// A stream is read only as far as the client has room for it and the queue has: a program that
+// floods waits in its own pipe, and costs no memory here. The output of a command that is killed
+// with the connection is dropped.
+void CommandAgent::make_room(Running& command) {
+  const std::size_t most = room() == 0 ? 0 : longest_payload;
+  for (const Stream stream : {Stream::out, Stream::err})
+    command.state->room(stream) =
+        ending_ ? longest_payload : std::min(most, command.credit[stream == Stream::out ? 0 : 1]);
+}
+
+// Reads once in a round. What is not of the protocol ends the agent, and is not skipped: nothing
+// after it could be trusted to be where a frame begins.
+void CommandAgent::receive() {
+  const ssize_t size = ::read(in_, bytes_.get(), longest_payload);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (size <= 0) return end(size < 0 ? "the input cannot be read" : nullptr);
+  last_heard_ = Clock::now();
+  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)}, [this](const Frame& frame) {
+        // Many that come at once may take long to start.
+        if (frame.kind == FrameKind::start) stay_heard();
+        return !ending_ && take(frame);
+      }))
+    end("what came in is not of this protocol");
+}
+
+// Kills all commands, with the first reason that was found. They get room for their output again,
+// as one that waits for room would not be seen to end.
+void CommandAgent::end(const char* why) {
+  if (ending_) return;
+  ending_ = killing_ = true;
+  if (why) problem_ = why;
+  connections_.clear();
+  for (Running& command : commands_) {
+    command.state->kill_asked.store(true);
+    make_room(command);
+  }
+}
+
+// Null for a command that has ended: orders for it may have been on their way.
+auto CommandAgent::find(std::uint32_t id) -> Running* {
+  for (Running& command : commands_)
+    if (command.id == id) return &command;
+  return nullptr;
+}
+
+// Carries out a frame. False: no client sends such a frame, and the agent ends. An order for a
+// command that has just ended is ignored: the client could not know.
+bool CommandAgent::take(const Frame& frame) {
+  const std::string_view payload = frame.payload;
+  if (frame.kind == FrameKind::ping) return true;
+  if (frame.kind == FrameKind::hello) return !greeted_ && greet(payload);
+  if (!greeted_) return false;
+  if (frame.kind == FrameKind::request || frame.kind == FrameKind::start) {
+    if (!request_.empty() && frame.id != request_id_) return false;
+    if (request_.size() + payload.size() > longest_request) return false;
+    request_id_ = frame.id;
+    request_ += payload;
+    if (frame.kind == FrameKind::request) return true;
+    const std::string request = std::exchange(request_, {});
+    return start(frame.id, request);
+  }
+  if ((frame.id & connection_bit) != 0) return connections_.take(frame);
+  Running* const command = find(frame.id);
+  const auto is = [&frame](FrameKind kind, std::size_t size) {
+    return frame.kind == kind && frame.payload.size() == size;
+  };
+  if (frame.kind == FrameKind::input) {
+    if (!command) return true;
+    if (!command->has_input || !command->input_window.use(payload.size())) return false;
+    command->state->give_input(payload);
+    return true;
+  }
+  if (is(FrameKind::input_end, 0)) {
+    if (command) command->state->end_input();
+    return true;
+  }
+  if (is(FrameKind::resize, 8)) {
+    const TerminalSize size = {static_cast<int>(number_in(payload) & INT_MAX),
+                               static_cast<int>(number_in(payload.substr(4)) & INT_MAX)};
+    if (command && command->state->resize(size)) command->state->apply_size();
+    return size.is_valid();
+  }
+  if (is(FrameKind::signal, 1)) {
+    const int number = static_cast<unsigned char>(payload[0]);
+    if (!command || number == 0 || number > 64) return number <= 64;
+    if (number == SIGKILL)
+      command->state->kill_asked.store(true);
+    else
+      command->state->signal_tree(number);
+    return true;
+  }
+  Channel channel{};
+  std::size_t bytes = 0;
+  if (frame.kind != FrameKind::credit || !read_credit(frame, channel, bytes)) return false;
+  if (!command) return true;
+  if (channel == Channel::input) return false;
+  std::size_t& credit = command->credit[channel == Channel::out ? 0 : 1];
+  if (bytes > most_window - credit) return false;
+  credit += bytes;
+  return true;
+}
+
+// Called while a command's output is read, which its room bounds: so the credit cannot fall below
+// 0.
+void CommandAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
+  Running* const command = find(id);
+  if (!command || ending_) return;
+  const std::size_t which = stream == Stream::out ? 0 : 1;
+  command->credit[which] -= bytes.size();
+  command->state->room(stream) -= bytes.size();
+  send(which == 0 ? FrameKind::out : FrameKind::err, id, bytes);
+}
+
+// Reports how much of the input the program has read, and when it reads no more.
+void CommandAgent::watch_input(Running& command) {
+  const State& state = *command.state;
+  if (!state.takes_input()) {
+    command.input_watched = false;
+    return send(FrameKind::input_closed, command.id, {});
+  }
+  const std::size_t credit = command.input_window.credit(state.waiting_input(), commands_.size());
+  if (credit != 0) send(FrameKind::credit, command.id, credit_text(Channel::input, credit));
+}
+
+// Adds a frame to the queue; flush() writes it. A transport that holds back what ends in no newline
+// gets one after each frame, in a ping.
+void CommandAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
+  if (ending_) return;
+  put_frame(queue_.bytes, kind, id, payload);
+  if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n"sv);
+}
+
+void CommandAgent::stay_heard() {
+  if (Clock::now() >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
+  flush();
+}
+
+// Writes what the pipe takes; the loop goes on with the rest when there is room.
+void CommandAgent::flush() {
+  if (ending_ || queue_.empty()) return;
+  const ssize_t size = queue_.write_to(out_);
+  if (size > 0)
+    last_sent_ = Clock::now();
+  else if (size < 0 && errno != EAGAIN && errno != EINTR)
+    end("nobody reads the output");
+}
+
+int agent_main(int in, int out) { return CommandAgent(in, out, nullptr).run(); }
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_54
+
+#if !defined(CODEEXEC_GROUP_55) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_55
+
+// agent/link_internal.hpp -------------------------------------------------------------------------
+// The client's end of a connection to an agent.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// What a shell writes when it wants the program of an agent: see AgentUpload.
+inline constexpr std::string_view upload_mark = "codeexec-bring\n";
+
+}  // inner
+
+class AgentCommand;
+
+// The program of an agent, for a shell at the other end, which becomes that.
+struct AgentUpload {
+  // For the shell. It writes upload_mark where it has no such program, and reads that from the same
+  // pipe.
+  std::string script = {};
+  std::string program = {};
+};
+
+// One connection to an agent, and the thread that serves it. The agent may be hostile: a frame that
+// is not as the table in frames_internal.hpp has it ends the connection.
+//
+//   state     event                                    next      function
+//   called    the shell there writes upload_mark       called    take_bytes() sends the program
+//   called    a greeting of this protocol              speaking  take_bytes()
+//   called    a greeting of another protocol           answered  take_bytes(); then refused
+//   called    64 KiB without a greeting                failed    take_bytes() -> lose()
+//   called    connect_timeout has passed               failed    wait_for_agent() -> lose()
+//   speaking  the agent's hello                        answered  take_frame()
+//   speaking  any other frame but ping                 failed    take_bytes() -> lose()
+//   speaking  connect_timeout has passed               failed    wait_for_agent() -> lose()
+//   answered  the hello is what was wanted             open      greet()
+//   answered  it is not                                (none)    take_greeting(): open() fails
+//   open      a frame that no agent sends              lost      take_bytes() -> lose()
+//   open      `bye`                                    open      take_frame(); commands that end
+//                                                                after it were killed
+//   but called: nothing came for keep_alive            failed *  check_life() -> lose()
+//   each of these: the pipe has ended                  failed *  receive() -> lose()
+//   failed, lost: the thread looks at it               the same  settle(), once: commands end
+//                                                      * `lost`, if it was open
+//
+// What holds: in `called`, nothing that came is a frame, and connect_timeout alone bounds the wait.
+// Until `open`, the thread that calls open() drives the link, and there are no commands; from then
+// on the link's own thread does. In `failed` and `lost`, the transport is killed and the queue is
+// empty; output that came before still goes to its readers. `settled_` is cancelled once no command
+// runs any more, and is_lost() waits for that: so who sees a lost link sees the reason, too.
 //
 // The thread writes what comes into the commands' pipes and never waits for one of them: what does
-// not fit stays in PlaceStreams::Flow::waiting, which is no more than the window. It reads the
+// not fit stays in RemoteStreams::Flow::waiting, which is no more than the window. It reads the
 // pipes of their input as far as the agent has given credit.
-class PlaceLink {
+class AgentLink {
  public:
   struct Wanted {
     std::string name = {};  // for messages
     ProcessOptions transport = ProcessOptions();
-    std::string agent = {};  // a file that a shell there gets; empty: an agent is there
     std::chrono::milliseconds connect_timeout = {};
-    Json hello = {};                       // see new_hello()
-    std::string workspace = {};            // that must be the same there; empty: any
-    Function<void()> meanwhile = {};       // called once the transport has been started
-    Function<std::string()> account = {};  // see PlaceEngine::Way
+    Json hello = {};                  // see new_hello()
+    std::string workspace = {};       // that must be the same there; empty: any
+    Function<void()> meanwhile = {};  // called once the transport has been started
+    // Fills in what a shell at the other end is given; empty: an agent is there. Called once the
+    // transport has been started.
+    Function<Expected<void>(AgentUpload&)> upload = {};
+    // Returns why the other end has gone, on one line; empty: not known. Called once the connection
+    // was lost, in the thread of the link.
+    Function<std::string()> account = {};
   };
 
   // Returns when the agent has answered, and the workspace was found to be the same.
-  static Expected<std::shared_ptr<PlaceLink>> open(const Wanted& wanted,
+  static Expected<std::shared_ptr<AgentLink>> open(const Wanted& wanted,
                                                    const std::optional<CancelToken>& cancel);
-  explicit PlaceLink(const Wanted& wanted)
+  explicit AgentLink(const Wanted& wanted)
       : name_(wanted.name),
         keep_alive_(wanted.hello["keep_alive"sv].as_integer()),
         is_container_(wanted.hello["container"sv].as_bool()),
         account_(wanted.account),
         last_heard_(Clock::now()) {}
-  PlaceLink(const PlaceLink&) = delete;
-  PlaceLink& operator=(const PlaceLink&) = delete;
+  AgentLink(const AgentLink&) = delete;
+  AgentLink& operator=(const AgentLink&) = delete;
   // What runs there is killed.
-  ~PlaceLink();
+  ~AgentLink();
 
   const std::string& name() const { return name_; }
   const PlaceFacts& facts() const { return facts_; }
   // The workspace and the roots there, as the agent has answered.
-  const std::string& ground() const { return ground_; }
+  const std::string& root_list() const { return root_list_; }
   // True only when the reason is known, which may take some seconds.
   bool is_lost() const;
   // In UTF-8.
   std::string reason() const;
 
  private:
-  friend class PlaceCommand;
+  friend class AgentCommand;
 
   // A pipe of a command that is waited for.
   struct Watched {
@@ -38558,10 +39055,13 @@ class PlaceLink {
   bool lost() const { return life_ >= Life::failed; }
   static void* thread_main(void* self);
   SharedError failure() const;
+  // Opening, in the thread of the caller.
+  Expected<void> bring(const Wanted& wanted, const std::optional<CancelToken>& cancel);
   Expected<void> greet(const Wanted& wanted, const std::optional<CancelToken>& cancel);
   Expected<void> wait_for_agent(const Wanted& wanted, const std::optional<CancelToken>& cancel,
                                 Life until);
   Expected<void> take_greeting(const Wanted& wanted, std::string_view nonce);
+  // What the thread does. All but pump(), which takes the mutex, are called under it.
   bool pump(int cancel, Clock::time_point deadline);
   void watch(std::vector<pollfd>& set, std::vector<Watched>& watched, Clock::time_point& deadline);
   void receive();
@@ -38569,10 +39069,10 @@ class PlaceLink {
   bool take_frame(const Frame& frame);
   bool take_for_connection(const Frame& frame);
   bool take_connect(const Frame& frame);
-  bool take_end(PlaceCommand& command, std::string_view text);
-  PlaceStreams* find(std::uint32_t id);
-  void read_input(PlaceStreams& streams);
-  void serve(PlaceStreams& connection);
+  bool take_end(AgentCommand& command, std::string_view text);
+  RemoteStreams* find(std::uint32_t id);
+  void read_input(RemoteStreams& streams);
+  void serve(RemoteStreams& connection);
   void send(std::string_view bytes);
   void send(FrameKind kind, std::uint32_t id, std::string_view payload);
   void flush();
@@ -38587,7 +39087,7 @@ class PlaceLink {
   const Function<std::string()> account_;
   const pid_t owner_ = ::getpid();  // a fork of the program has no such thread
   PlaceFacts facts_ = PlaceFacts();
-  std::string ground_ = {};
+  std::string root_list_ = {};
   pthread_t thread_ = {};
   bool has_thread_ = false;
   UniqueFd wake_in_ = UniqueFd();
@@ -38604,22 +39104,25 @@ class PlaceLink {
   bool resizes_ = false;     // so its agent can
   Capture said_{4096};       // standard error, and before the mark standard output
   std::string unmarked_ = {};
-  std::string_view cargo_ = {};  // the agent's program, until the shell there asks for it
-  std::size_t brought_ = 0;      // its size, when it was sent
+  std::string_view upload_ = {};  // the agent's program, until the shell there asks for it
+  std::size_t uploaded_ = 0;      // its size, when it was sent
   std::optional<Json> greeting_ = {};
-  PlaceFrames reader_ = {};
-  PlaceQueue queue_ = PlaceQueue();  // for the agent
+  FrameReader reader_ = {};
+  SendQueue queue_ = SendQueue();  // for the agent
   Clock::time_point last_heard_;
   Clock::time_point last_sent_ = {};
   std::uint32_t last_id_ = 0;
   // Null: the command is gone here, and its end is still to come.
-  std::map<std::uint32_t, PlaceCommand*> commands_ = {};
-  std::map<std::uint32_t, PlaceStreams> connections_ = {};
+  std::map<std::uint32_t, AgentCommand*> commands_ = {};
+  std::map<std::uint32_t, RemoteStreams> connections_ = {};
 };
 
+// agent/command_internal.hpp ----------------------------------------------------------------------
+// One command elsewhere, at the client.
+
 // The options of an executor that its commands need.
-struct PlaceSettings {
-  PlaceSettings(Environment variables, std::string shell_path, const Variables& set);
+struct CommandSettings {
+  CommandSettings(Environment variables, std::string shell_path, const Variables& set);
   Environment environment;
   std::string shell;
   bool sets_path;  // the options set PATH, which then replaces that of the place
@@ -38629,24 +39132,35 @@ struct PlaceSettings {
 
 // One command there. The mutex of the link guards all fields.
 //
-//   launch() --> running  --> started_ --> end_: `end` has come --> finish()
-//                   |            |
-//                   +------------+-------> lost_: the connection was lost, the outcome is unknown
+//   state     event                            next      function
+//   new       `start` is sent                  running   launch()
+//   new       the link is lost already         lost      launch(), whose caller gets `not_started`
+//   running   `started`, if it is waited for   started   AgentLink::take_frame()
+//   running   no `started` before the deadline running   launch() returns false
+//   running,  `end`                            ended     AgentLink::take_end(), come_to_an_end()
+//   started   the link is lost                 lost      AgentLink::settle(), come_to_an_end()
+//             it is destroyed                  (none)    ~AgentCommand() sends SIGKILL
+//   ended,    its streams were read to the end ended     take(); from then on ended() is true
+//   lost      finish()                         (none)    report_end()
 //
-// The destructor of one that runs kills it.
-class PlaceCommand : public RemoteCommand {
+// What holds: in `running` and `started` (streams_.running), commands_ of the link has this command
+// by its number, so that frames find it. One that was destroyed leaves null there, until its `end`
+// has come: no other command gets the number meanwhile. In `ended`, end_ has the result. In `lost`,
+// it has none: what became of the command is not known here, and the outcome is `unknown`. In both,
+// no more comes into the pipes than what waits for room in them, and begun_ is cancelled.
+class AgentCommand : public RemoteCommand {
  public:
   // Fills the request in, unless the admission then says why the command cannot be.
   static Expected<void> request_for(const Command& command, Executor::Admission& admission,
-                                    const PlaceSettings& settings, PlaceRequest& request);
-  PlaceCommand(std::shared_ptr<PlaceLink> link, PlaceRequest&& request)
+                                    const CommandSettings& settings, StartRequest& request);
+  AgentCommand(std::shared_ptr<AgentLink> link, StartRequest&& request)
       : link_(std::move(link)), request_(std::move(request)) {}
-  PlaceCommand(const PlaceCommand&) = delete;
-  PlaceCommand& operator=(const PlaceCommand&) = delete;
-  ~PlaceCommand() override;
+  AgentCommand(const AgentCommand&) = delete;
+  AgentCommand& operator=(const AgentCommand&) = delete;
+  ~AgentCommand() override;
 
   // The bytes that it wrote to its descriptor 3.
-  const std::string& told() const { return told_; }
+  const std::string& session_data() const { return session_data_; }
 
   // Set before launch(): opens a connection of it to the proxy. Null: there is no proxy.
   Function<UniqueFd()> connect = {};
@@ -38679,102 +39193,2175 @@ class PlaceCommand : public RemoteCommand {
   bool has_begun() const { return begun_.cancelled(); }  // or has ended
 
  private:
-  friend class PlaceLink;
+  friend class AgentLink;
 
   void come_to_an_end();
-  void tell_end(ProcessResult& result) const;
+  void report_end(ProcessResult& result) const;
 
-  const std::shared_ptr<PlaceLink> link_;
-  PlaceRequest request_;
-  PlaceStreams streams_ = PlaceStreams();
+  const std::shared_ptr<AgentLink> link_;
+  StartRequest request_;
+  RemoteStreams streams_ = RemoteStreams();
   UniqueFd input_writer_ = UniqueFd();
   bool started_ = false;
   CancelToken begun_ = {};  // an event: it has started, or never will
   bool lost_ = false;
   int pid_ = -1;
-  std::string told_ = {};
+  std::string session_data_ = {};
   std::optional<ProcessResult> end_ = {};
 };
 
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_50
+#endif  // CODEEXEC_GROUP_55
 
-#if !defined(CODEEXEC_GROUP_51) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_51
+#if !defined(CODEEXEC_GROUP_56) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_56
 
-// place/connections_internal.hpp ------------------------------------------------------------------
+// agent/command.cpp -------------------------------------------------------------------------------
+// One command in a place.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// Looks once at what is asked for each command.
+CommandSettings::CommandSettings(Environment variables, std::string shell_path,
+                                 const Variables& set)
+    : environment(std::move(variables)),
+      shell(std::move(shell_path)),
+      sets_path(sets_variable(set, "PATH"sv)),
+      sets_lang(sets_variable(set, "LANG"sv)) {}
+
+// The variables of this host do not count elsewhere, so that only those go there that options or
+// the command set. PATH and LANG are in every resolved environment; they go there if somebody set
+// them.
+Expected<void> AgentCommand::request_for(const Command& command, Executor::Admission& admission,
+                                         const CommandSettings& settings, StartRequest& request) {
+  // This is checked before any lock: in a fork, a thread that is not here may hold it.
+  if (settings.owner != ::getpid())
+    return make_error(ErrorCode::unsupported,
+                      "this process is a fork of the one that the connection belongs to, and needs "
+                      "an executor of its own");
+  auto environment = settings.environment.resolve(admission.directory.path, command.environment);
+  if (!environment) return environment.failure();
+  admission.result.venv = environment->venv;
+  request.work_dir = admission.directory.path;
+  request.unset = admission.unset;
+  const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH"sv);
+  const bool sets_lang = settings.sets_lang || sets_variable(command.environment, "LANG"sv);
+  if (!sets_path) request.venv = environment->venv;
+  for (std::string& variable : environment->variables)
+    if ((sets_path || !starts_with(variable, "PATH="sv)) &&
+        (sets_lang || !starts_with(variable, "LANG="sv)))
+      request.set.push_back(std::move(variable));
+
+  request.argv = admission.words_to_run(command, settings.shell, environment->prefix);
+  if (!admission.admitted()) return {};
+  request.follows_session = admission.third == Executor::Admission::Third::session;
+  request.has_script = admission.third == Executor::Admission::Third::script;
+  if (request.has_script) request.script = command.script;
+  std::size_t size = request.script.size();
+  for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
+    size += total_size(*texts) + texts->size();
+    for (const std::string& text : *texts)
+      if (has_nul(text))
+        return make_error(ErrorCode::invalid_argument,
+                          "a command has a NUL byte in it, which no program can be given");
+  }
+  if (size > longest_request - longest_payload)
+    return make_error(ErrorCode::limit, "a command may have at most 64 MiB in a place");
+  request.merge_streams = admission.process.merge_streams;
+  request.terminal_rows = command.terminal_rows;
+  request.terminal_cols = command.terminal_cols;
+  request.has_input = !command.input.empty() || command.keep_input_open;
+  const ProcessOptions& process = admission.process;
+  request.kill_grace = process.kill_grace;
+  // This side keeps the time limit. The agent has a later one, if the connection hangs.
+  constexpr std::chrono::milliseconds slack = std::chrono::seconds(1);
+  if (process.timeout < no_limit - process.kill_grace - slack)
+    request.timeout = process.timeout + process.kill_grace + slack;
+  return {};
+}
+
+// A command that still runs is killed: nothing here could report its end. Its number stays taken,
+// as frames of it may be on their way.
+AgentCommand::~AgentCommand() {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  if (!streams_.running) {
+    link_->commands_.erase(streams_.id);
+    return;
+  }
+  link_->send(FrameKind::signal, streams_.id, kill_text);
+  link_->commands_[streams_.id] = nullptr;
+}
+
+// Makes the pipes before it takes a number, so that a shortage of descriptors costs the agent
+// nothing. The request goes out in frames that follow each other under one lock, as the agent puts
+// together one request at a time. False: it does not run, or not in time; `failure` says why.
+bool AgentCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
+                          ProcessResult& failure) {
+  const auto fail = [&failure](int error, std::string_view what) {
+    failure.outcome = Outcome::not_started;
+    failure.step = "setup";
+    failure.system_error = error;
+    failure.message = concat("%: %", {what, errno_text(error)});
+    return false;
+  };
+  if (!make_pipe(streams_.out.reader, streams_.out.writer) ||
+      (!request_.merge_streams && !make_pipe(streams_.err.reader, streams_.err.writer)) ||
+      (request_.has_input && !make_pipe(streams_.input_reader, input_writer_)))
+    return fail(errno, "cannot make the pipes of a command"sv);
+  for (const UniqueFd* fd : {&streams_.out.reader, &streams_.out.writer, &streams_.err.reader,
+                             &streams_.err.writer, &streams_.input_reader, &input_writer_})
+    if (*fd) set_nonblocking(*fd);
+  request_.waited_for = wait;
+  const std::string text = request_.text();
+  std::unique_lock<std::mutex> lock(link_->mutex_);
+  if (link_->lost()) {
+    lost_ = true;
+    report_end(failure);
+    failure.outcome = Outcome::not_started;
+    failure.step = "place";
+    return false;
+  }
+  do streams_.id = ++link_->last_id_ & ~connection_bit;
+  while (streams_.id == 0 || link_->commands_.count(streams_.id) != 0);
+  link_->commands_[streams_.id] = this;
+  streams_.running = true;
+  std::string_view rest = text;
+  for (; rest.size() > longest_payload; rest.remove_prefix(longest_payload))
+    link_->send(FrameKind::request, streams_.id, rest.substr(0, longest_payload));
+  link_->send(FrameKind::start, streams_.id, rest);
+  if (!wait) return true;
+  wait_for_start(lock, cancel);
+  if (!has_begun()) {
+    const bool cancelled = cancel && cancel->cancelled();
+    failure.outcome = cancelled ? Outcome::cancelled : Outcome::unknown;
+    failure.step = "start";
+    failure.message = concat("% has not begun it %, and kills it if it does",
+                             {link_->name_, cancelled ? "yet" : "in time"});
+    return false;
+  }
+  if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
+  report_end(failure);
+  return false;
+}
+
+// The mutex is free during the wait: the link's thread needs it to take `started`.
+void AgentCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
+                                  const std::optional<CancelToken>& cancel,
+                                  Clock::time_point deadline) const {
+  lock.unlock();
+  wait_for_event(begun_, cancel, deadline);
+  lock.lock();
+}
+
+// Hands bytes of the pipe on, and lets the agent send as many again. Credit is given here and not
+// when bytes come, so that an unread stream stops its program and not the link.
+void AgentCommand::take(Stream stream, std::string_view bytes,
+                        FunctionRef<void(std::string_view)> use) {
+  if (bytes.empty()) return;
+  use(bytes);
+  const Channel channel = stream == Stream::out ? Channel::out : Channel::err;
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  RemoteStreams::Flow& taken = streams_.flow(channel);
+  taken.untaken -= std::min(taken.untaken, bytes.size());
+  if (!streams_.running) return;
+  const std::size_t credit = taken.window.credit(taken.untaken, link_->commands_.size());
+  if (credit != 0) link_->send(FrameKind::credit, streams_.id, credit_text(channel, credit));
+}
+
+// Bytes that the caller has at hand need no pipe: the link's thread sends them from where they lie.
+UniqueFd AgentCommand::take_input(std::string_view& given) {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  streams_.input = std::exchange(given, {});
+  if (input_writer_) link_->wake();
+  return std::move(input_writer_);
+}
+
+// The end alone does not end it: what was printed before may not have been read yet.
+bool AgentCommand::ended() const {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  return !streams_.running && streams_.out.untaken == 0 && streams_.err.untaken == 0;
+}
+
+// An agent that says `bye` has killed all that it has started, so that nothing is left to be
+// measured.
+bool AgentCommand::was_lost() const {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  return lost_ && !link_->has_left_;
+}
+
+// False for one that has ended: the agent would ignore the signal, and the caller should know.
+bool AgentCommand::signal(int number) {
+  const char byte = static_cast<char>(number);
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  if (!streams_.running || number <= 0 || number > 64) return false;
+  link_->send(FrameKind::signal, streams_.id, {&byte, 1});
+  return true;
+}
+
+// An agent of an earlier version knows no such frame.
+bool AgentCommand::can_resize() const {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  return link_->resizes_;
+}
+
+void AgentCommand::resize(TerminalSize size) {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  if (streams_.running)
+    link_->send(FrameKind::resize, streams_.id,
+                number_bytes(static_cast<std::size_t>(size.rows)) +
+                    number_bytes(static_cast<std::size_t>(size.cols)));
+}
+
+// Closes the pipes as soon as all output is in them, which ends the wait for it.
+void AgentCommand::come_to_an_end() {
+  streams_.running = false;
+  streams_.input_reader.reset();
+  for (RemoteStreams::Flow* const flow : {&streams_.out, &streams_.err}) {
+    flow->ended = true;
+    flow->write();
+  }
+  begun_.cancel();
+}
+
+// The outcome, by what is known: the agent's own account, a lost connection, or neither after a
+// kill. Never a success that was not seen.
+void AgentCommand::report_end(ProcessResult& result) const {
+  if (lost_) {
+    result.outcome = Outcome::unknown;
+    result.message =
+        concat("the connection to % was lost (%%",
+               {link_->name_, link_->reason_,
+                request_.waited_for && !started_ ? ") before it was known to have begun"
+                                                 : "): what ran there is ended with it"});
+    return;
+  }
+  if (!end_) {
+    result.outcome = Outcome::unknown;
+    result.message = concat(
+        "% has not reported its end in time after it was killed; some of its processes may still "
+        "be "
+        "running",
+        {link_->name_});
+    return;
+  }
+  result = *end_;
+}
+
+void AgentCommand::finish(ProcessResult& result) {
+  const std::lock_guard<std::mutex> lock(link_->mutex_);
+  report_end(result);
+  streams_.input = {};
+}
+
+// agent/connections.cpp ---------------------------------------------------------------------------
 // The agent's end of the connections that commands make to the client's proxy.
+
+CODEEXEC_INNER {
+
+// Any free port, so that several commands have one each. The kernel bounds the backlog itself.
+UniqueFd listen_for_proxy(unsigned& port) {
+#if defined(__linux__)
+  constexpr int backlog = 512;
+  UniqueFd fd(
+      above_standard_streams(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
+  if (!fd || ::bind(fd.get(), any, size) != 0 || ::listen(fd.get(), backlog) != 0 ||
+      ::getsockname(fd.get(), any, &size) != 0)
+    return {};
+  port = ntohs(address.sin_port);
+  return fd;
+#else
+  port = 0;
+  errno = ENOSYS;
+  return {};
+#endif
+}
+
+}  // inner
+
+// Connections go before their socket, to which they point.
+void ProxyConnections::remove(std::uint32_t command) {
+  for (Iterator next = connections_.begin(); next != connections_.end();)
+    next = next->listener->command == command ? drop(next) : std::next(next);
+  listeners_.remove_if([&](const Listener& listener) { return listener.command == command; });
+}
+
+// Without frames: the client has gone, or ends all connections with this agent.
+void ProxyConnections::clear() {
+  connections_.clear();
+  listeners_.clear();
+}
+
+// Nothing is accepted or read without room: the bytes wait in the sockets of their programs. After
+// a shortage of descriptors, accepting waits 100 ms, as a socket that cannot be accepted stays
+// ready.
+Clock::time_point ProxyConnections::watch(std::vector<pollfd>& set, std::size_t room,
+                                          std::size_t commands) {
+  first_ = set.size();
+  room_ = room;
+  commands_ = commands;
+  if (retry_ != Clock::time_point::max() && Clock::now() >= retry_)
+    retry_ = Clock::time_point::max();
+  // The first connection becomes the last one, so that each gets its share of the room.
+  if (connections_.size() > 1)
+    connections_.splice(connections_.end(), connections_, connections_.begin());
+  for (const Listener& listener : listeners_)
+    set.push_back({room > 0 && has_room(listener) ? listener.socket.get() : -1, POLLIN, 0});
+  for (const Connection& connection : connections_) {
+    int events = connection.out.waiting.empty() ? 0 : POLLOUT;
+    if (room > 0 && connection.input_window > 0) events |= POLLIN;
+    if (connection.source == RemoteStreams::Source::nothing) events &= ~POLLIN;
+    set.push_back({events != 0 ? connection.out.writer.get() : -1, static_cast<short>(events), 0});
+  }
+  return retry_;
+}
+
+// Goes through the set in the order in which watch() has made it. Connections come before sockets,
+// as accepting adds connections that the set does not have.
+void ProxyConnections::serve(const std::vector<pollfd>& set, char* buffer) {
+  std::size_t at = first_ + listeners_.size();
+  for (Iterator next = connections_.begin(); next != connections_.end(); ++at) {
+    if (set[at].revents != 0) {
+      if (!next->out.waiting.empty()) write(*next);
+      read(*next, buffer);
+    }
+    next = next->is_over() ? drop(next) : std::next(next);
+  }
+  at = first_;
+  for (Listener& listener : listeners_)
+    if (set[at++].revents != 0) accept_all(listener);
+}
+
+// Takes what waits, as far as a command may have connections. Numbers begin again after 2^31 of
+// them, and one that is in use is left out.
+void ProxyConnections::accept_all([[maybe_unused]] Listener& listener) {
+#if defined(__linux__)
+  while (has_room(listener)) {
+    UniqueFd fd(above_standard_streams(
+        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
+    if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
+    if (!fd && errno != EAGAIN) retry_ = later(Clock::now(), std::chrono::milliseconds(100));
+    if (!fd) return;
+    Connection& connection = connections_.emplace_back();
+    do connection.id = ++last_id_ | connection_bit;
+    while (&*find(connection.id) != &connection);
+    connection.listener = &listener;
+    connection.out.writer = std::move(fd);
+    connection.out.is_socket = true;
+    connection.source = RemoteStreams::Source::socket;
+    ++listener.connections;
+    send_(FrameKind::connect, connection.id, number_bytes(listener.command));
+  }
+#endif
+}
+
+auto ProxyConnections::find(std::uint32_t id) -> Iterator {
+  return find_where(connections_,
+                    [id](const Connection& connection) { return connection.id == id; });
+}
+
+// Reports its end to the client, which may have the number again then.
+auto ProxyConnections::drop(Iterator connection) -> Iterator {
+  --connection->listener->connections;
+  send_(FrameKind::end, connection->id, {});
+  return connections_.erase(connection);
+}
+
+// Reads once. No bytes are the end of this direction, which an empty `out` reports; so is an error,
+// as the program has gone then.
+void ProxyConnections::read(Connection& connection, char* buffer) {
+  const std::size_t most = std::min({longest_payload, connection.input_window, room_});
+  if (connection.source == RemoteStreams::Source::nothing || most == 0) return;
+  const ssize_t size = ::read(connection.input_fd(), buffer, most);
+  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  const std::size_t bytes = size > 0 ? static_cast<std::size_t>(size) : 0;
+  connection.input_window -= bytes;
+  room_ -= bytes;
+  if (bytes == 0) connection.source = RemoteStreams::Source::nothing;
+  send_(FrameKind::out, connection.id, {buffer, bytes});
+}
+
+// Writes what waits, and gives the client credit for it.
+void ProxyConnections::write(Connection& connection) {
+  const std::size_t credit = connection.out.pass(commands_ + connections_.size());
+  if (credit != 0) send_(FrameKind::credit, connection.id, credit_text(Channel::input, credit));
+}
+
+// `input` and `credit` are as for commands. `input_end` ends the direction to the program; a signal
+// ends the other one as well, and SIGKILL drops what waits. A frame for one that has just ended is
+// ignored: the client could not know.
+bool ProxyConnections::take(const Frame& frame) {
+  const bool is_input = frame.kind == FrameKind::input;
+  const bool is_credit = frame.kind == FrameKind::credit;
+  const bool is_end = frame.kind == FrameKind::input_end && frame.payload.empty();
+  const bool is_signal = frame.kind == FrameKind::signal && frame.payload.size() == 1;
+  const Iterator connection = find(frame.id);
+  if (connection == connections_.end()) return is_input || is_credit || is_end || is_signal;
+  if (is_credit) return connection->take_credit(frame, Channel::out);
+  if (is_input ? !connection->out.take(frame.payload) : !is_end && !is_signal) return false;
+  if (is_signal) connection->source = RemoteStreams::Source::nothing;
+  if (is_signal && frame.payload == kill_text) connection->out.waiting.clear();
+  if (!is_input) connection->out.ended = true;
+  write(*connection);
+  if (connection->is_over()) drop(connection);
+  return true;
+}
+
+// agent/contained.cpp -----------------------------------------------------------------------------
+// The agent in a container.
+
+namespace {
+
+// Appends to a file of the system, or makes it. A failure is ignored: a root may be read-only.
+void add_to(const char* path, std::string_view text, mode_t mode) {
+  const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode));
+  if (file) (void)write_all(file.get(), text);
+}
+
+// The number of a user or group; -1 for a text that is not one of the kernel's.
+long id_in(const std::string& text) {
+  constexpr long long most = 0xfffffffe;
+  if (text.empty() || !all_are(text, is_digit)) return -1;
+  const long long number = std::strtoll(text.c_str(), nullptr, 10);
+  return number > most ? -1 : static_cast<long>(number);
+}
+
+bool is_in_path(std::string_view name) {
+  const char* const path = std::getenv("PATH");
+  for (std::string_view rest = path ? path : "/bin:/usr/bin"; !rest.empty();)
+    if (::access(concat("%/%", {take_part(rest, ':'), name}).c_str(), X_OK) == 0) return true;
+  return false;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+// Of cgroup v2, or of v1. Where neither is seen it is 0 before and after, and no command is said to
+// have run out of memory.
+std::uint64_t oom_kills_here() {
+#if CODEEXEC_HAS_SANDBOX
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"})
+    if (const auto text = read_whole_file(path, 4096, "file"sv))
+      return counter_in(*text, "oom_kill"sv);
+#endif
+  return 0;
+}
+
+// Programs such as ssh and sudo serve only users that have a name, and the engine runs commands by
+// number. A step that fails is left out, as the root may be read-only: what commands then lack is
+// reported by the command that needs it.
+Json prepare_container(const Json& wanted) {
+  const std::string& uid = wanted["uid"sv].as_string();
+  bool is_known = uid.empty();
+  for (const SystemUser& user : system_users("/etc/passwd")) is_known = is_known || user.uid == uid;
+  if (!is_known)
+    add_to("/etc/passwd",
+           concat("user%:x:%:%::%:/bin/sh\n",
+                  {uid, uid, wanted["gid"sv].as_string(), wanted["home"sv].as_string()}),
+           0644);
+  if (!uid.empty()) {
+    constexpr char rule[] = "/etc/sudoers.d/codeexec";
+    (void)::unlink(rule);
+    add_to(rule, concat("#% ALL=(ALL:ALL) NOPASSWD: ALL\n", {uid}), 0440);
+  }
+  for (const std::string& path : texts_in(wanted["folders"sv])) {
+    (void)::mkdir(path.c_str(), 0777);
+    (void)::chmod(path.c_str(), 01777);
+  }
+  std::vector<std::string> lacks;
+  for (std::string& program : texts_in(wanted["programs"sv]))
+    if (!is_in_path(program)) lacks.push_back(std::move(program));
+  return list_of(lacks);
+}
+
+// The engine has made the process of the right user, or root's where commands may use sudo. Here it
+// loses its capabilities, and commands get what a login would set: USER, LOGNAME, and a HOME that
+// they may write to, which is /tmp where theirs is not their own. A .gitconfig that is there is
+// kept.
+bool settle_in_container(const Json& hello, long& uid, long& gid) {
+#if CODEEXEC_HAS_SANDBOX
+  const CapabilityHeader header = {};
+  const CapabilityData none[2] = {};
+  if (!hello["keeps"sv].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
+#endif
+  std::string_view group = hello["user"sv].as_string();
+  SystemUser user;
+  user.uid = take_part(group, ':');
+  user.gid = group;
+  const bool becomes = !user.uid.empty();
+  if (!becomes) user.uid = std::to_string(::getuid());
+  user.name = concat("user%", {user.uid});
+  for (SystemUser& known : system_users("/etc/passwd")) {
+    if (known.uid != user.uid && (known.name != user.uid || !becomes)) continue;
+    if (!user.gid.empty()) known.gid.swap(user.gid);
+    user = std::move(known);
+  }
+  if (becomes) {
+    for (const SystemUser& known : system_users("/etc/group"))
+      if (known.name == user.gid) user.gid = known.uid;
+    uid = id_in(user.uid);
+    gid = id_in(user.gid);
+    if (uid < 0 || gid < 0) return false;
+  } else if (const char* const given = std::getenv("HOME")) {
+    user.home = given;
+  }
+  if (const std::string& given = hello["home"sv].as_string(); !given.empty()) user.home = given;
+  struct stat status {};
+  const bool is_own =
+      ::stat(user.home.c_str(), &status) == 0 &&
+      (becomes ? status.st_uid == static_cast<uid_t>(uid) || (status.st_mode & S_IWOTH) != 0
+               : ::access(user.home.c_str(), W_OK) == 0);
+  if (!is_own) user.home = "/tmp";
+  ::setenv("HOME", user.home.c_str(), 1);
+  if (const std::string& text = hello["gitconfig"sv].as_string();
+      !text.empty() && !std::getenv("GIT_CONFIG_GLOBAL")) {
+    const UniqueFd file(::open(concat("%/.gitconfig", {user.home}).c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (file) (void)write_all(file.get(), text);
+    if (file && becomes)
+      (void)!::fchown(file.get(), static_cast<uid_t>(uid), static_cast<gid_t>(gid));
+  }
+  for (const char* variable : {"USER", "LOGNAME"})
+    ::setenv(variable, user.name.c_str(), becomes ? 1 : 0);
+  return true;
+}
+
+// agent/flow.cpp ----------------------------------------------------------------------------------
+// How many bytes may be on their way, and what waits for room in a pipe.
+
+void widen_pipe([[maybe_unused]] int fd) {
+#if defined(__linux__)
+  constexpr int bytes = 256 << 10;
+  ::fcntl(fd, F_SETPIPE_SZ, bytes);
+#endif
+}
+
+}  // inner
+
+// Credit is worth a frame once half of what was allowed has been taken: at full speed that is two
+// frames a window, and a reader of single bytes does not cost a frame for each. With more commands
+// the share of each is smaller, but never below what one may send unasked.
+std::size_t StreamWindow::credit(std::size_t held, std::size_t commands) {
+  const std::size_t open = left + held;
+  if (allowed - open < allowed / 2) return 0;
+  const std::size_t most = std::max(stream_window, most_window / commands);
+  if (most <= open) return 0;
+  allowed = most;
+  left = most - held;
+  return most - open;
+}
+
+// As write(2); on an error, errno says what to do and nothing is lost.
+ssize_t SendQueue::write_to(int fd) {
+  const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
+  if (size <= 0) return size;
+  written += static_cast<std::size_t>(size);
+  // No more is moved than was written before.
+  if (written >= bytes.size() - written) {
+    bytes.erase(0, written);
+    written = 0;
+  }
+  return size;
+}
+
+// Writes at once if nothing waits, which is most often all of it and saves a wake-up. The rest
+// waits, and cannot be more than the window. False: more came than was allowed, or an empty piece.
+bool RemoteStreams::Flow::take(std::string_view bytes) {
+  if (bytes.empty() || !window.use(bytes.size())) return false;
+  untaken += bytes.size();
+  if (waiting.empty() && writer) {
+    const ssize_t size = write_to_pipe(writer.get(), bytes);
+    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
+  }
+  waiting.bytes += bytes;
+  return true;
+}
+
+// Writes what waits. What has no reader any more is dropped, and counts as read, so that the
+// program that writes it is not stopped for ever. After the end, a pipe is closed when all is in
+// it; a socket goes on in the other direction.
+void RemoteStreams::Flow::write() {
+  if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno != EAGAIN &&
+      errno != EINTR) {
+    waiting.clear();
+    untaken = 0;
+    ended = ended || is_socket;
+  }
+  if (!ended || !waiting.empty()) return;
+  if (is_socket)
+    ::shutdown(writer.get(), SHUT_WR);
+  else
+    writer.reset();
+}
+
+// A connection's bytes count as taken once they are in its socket, as its peer is a program like
+// any other; a command's count when the caller has read them.
+std::size_t RemoteStreams::Flow::pass(std::size_t sharers) {
+  write();
+  untaken = waiting.size();
+  return ended || !writer ? 0 : window.credit(untaken, sharers);
+}
+
+// False: it is no credit, of another stream, or brings the window over its bound, which an honest
+// end never does: it has at most that to give.
+bool RemoteStreams::take_credit(const Frame& frame, Channel wanted) {
+  Channel channel{};
+  std::size_t bytes = 0;
+  if (!read_credit(frame, channel, bytes) || channel != wanted) return false;
+  if (bytes > most_window - input_window) return false;
+  input_window += bytes;
+  return true;
+}
+
+// agent/frames.cpp --------------------------------------------------------------------------------
+// Frames.
+
+namespace {
+
+constexpr std::size_t frame_head = 9;
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string number_bytes(std::size_t value) {
+  std::string bytes;
+  for (int shift = 0; shift < 32; shift += 8)
+    bytes += static_cast<char>(static_cast<unsigned char>(value >> shift));
+  return bytes;
+}
+
+std::uint32_t number_in(std::string_view bytes) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
+  return value;
+}
+
+// The caller keeps payloads at most longest_payload long; the other end refuses longer ones.
+void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload) {
+  out += number_bytes(payload.size());
+  out += static_cast<char>(kind);
+  out += number_bytes(id);
+  out += payload;
+}
+
+std::string credit_text(Channel channel, std::size_t bytes) {
+  return static_cast<char>(channel) + number_bytes(bytes);
+}
+
+// Checks the channel, as the bytes may be anything: later code uses it as an enumerator.
+bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
+  if (frame.payload.size() != 5 || static_cast<unsigned char>(frame.payload[0]) > 2) return false;
+  channel = static_cast<Channel>(frame.payload[0]);
+  bytes = number_in(frame.payload.substr(1));
+  return true;
+}
+
+}  // inner
+
+// Goes through what came, in one of these states:
+//
+//   held_ empty, left_ 0    at the start of a frame   its head is read, in place if it is whole
+//   held_ not empty         in a head or a payload    move_in() completes it from the next bytes
+//   left_ > 0               in a stream's payload     each piece is handed on as it comes
+//
+// Payloads of streams are handed on in pieces, as most bytes are theirs: they are copied nowhere,
+// and a reader gets the first of them before the last has come. All others are handed on whole. An
+// empty payload of a stream is a frame like any other, as it may be an end.
+bool FrameReader::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
+  while (!bytes.empty()) {
+    // A frame that came in pieces is put together, any other is used where it lies.
+    const auto move_in = [&](std::size_t size) {
+      const std::size_t missing = size - std::min(size, held_.size());
+      held_ += bytes.substr(0, missing);
+      bytes.remove_prefix(std::min(missing, bytes.size()));
+      return held_.size() >= size;
+    };
+    if (left_ > 0) {
+      const std::string_view piece = bytes.substr(0, left_);
+      left_ -= piece.size();
+      bytes.remove_prefix(piece.size());
+      if (!use({static_cast<FrameKind>(kind_), id_, piece})) return false;
+      continue;
+    }
+    const bool whole_head = held_.empty() && bytes.size() >= frame_head;
+    if (!whole_head && !move_in(frame_head)) return true;
+    const std::string_view head = whole_head ? bytes : std::string_view(held_);
+    const std::size_t payload = number_in(head);
+    if (payload > longest_payload) return false;
+    const Frame frame = {static_cast<FrameKind>(head[4]), number_in(head.substr(5)), {}};
+    if (payload > 0 && (frame.kind == FrameKind::input || frame.kind == FrameKind::out ||
+                        frame.kind == FrameKind::err)) {
+      kind_ = static_cast<unsigned char>(frame.kind);
+      id_ = frame.id;
+      left_ = payload;
+      if (whole_head) bytes.remove_prefix(frame_head);
+      held_.clear();
+      continue;
+    }
+    const std::size_t size = frame_head + payload;
+    if (whole_head && bytes.size() >= size) {
+      if (!use({frame.kind, frame.id, bytes.substr(frame_head, payload)})) return false;
+      bytes.remove_prefix(size);
+      continue;
+    }
+    if (!move_in(size)) return true;
+    const bool goes_on = use({frame.kind, frame.id, std::string_view(held_).substr(frame_head)});
+    held_.clear();
+    if (!goes_on) return false;
+  }
+  return true;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_56
+
+#if !defined(CODEEXEC_GROUP_57) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS))
+#define CODEEXEC_GROUP_57
+
+// agent/nonce_internal.hpp ------------------------------------------------------------------------
+// How an agent shows that it has the same folder as its client.
 
 namespace codeexec {
 inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
-// A socket of this host's 127.0.0.1 that listens on any free port; none, and errno.
-UniqueFd listen_for_proxy(unsigned& port);
+// A file in a folder, which shows an agent that it has the same folder. The destructor removes it.
+class Nonce {
+ public:
+  explicit Nonce(const std::string& folder);
+  Nonce(const Nonce&) = delete;
+  Nonce& operator=(const Nonce&) = delete;
+  ~Nonce();
+  const std::string& path() const { return path_; }
+  const std::string& content() const { return content_; }
+  // The reason why there is no such file, or empty.
+  const std::string& problem() const { return problem_; }
+
+ private:
+  const std::string name_ = ".codeexec-" + random_hex(16);
+  const std::string content_ = random_hex(16);
+  UniqueFd folder_ = UniqueFd();
+  std::string path_ = {};
+  std::string problem_ = {};
+};
+
+// In the agent: for each path the content of the file, null if this user may not read it, or the
+// error.
+Json answers_to(const Json& nonces);
 
 }  // inner
 
-// Accepts connections and moves their bytes, as long as the client has room for them. It holds a
-// window of what came for each, and nothing of what it reads. The thread of the agent calls it.
-//
-//   set = ...; watch(set); poll; serve(set)     take() with each frame of a connection
-class PlaceConnections {
- public:
-  using Send = Function<void(FrameKind, std::uint32_t, std::string_view)>;
-  explicit PlaceConnections(Send send) : send_(std::move(send)) {}
+}  // namespace v0_1
+}  // namespace codeexec
 
-  // Has the command make its connections by that listening socket.
-  void add(std::uint32_t command, UniqueFd listener) {
-    listeners_.push_back({command, std::move(listener)});
-  }
-  // The command has ended, and so do its connections.
-  void remove(std::uint32_t command);
-  void clear();
-  // Adds its descriptors; `room`: so many bytes may be sent now, `commands`: so many run. Returns
-  // when to do so again.
-  Clock::time_point watch(std::vector<pollfd>& set, std::size_t room, std::size_t commands);
-  // Does what is possible by the events of that set, with a buffer of longest_payload.
-  void serve(const std::vector<pollfd>& set, char* buffer);
-  // False: no client sends such a frame.
-  bool take(const Frame& frame);
+#endif  // CODEEXEC_GROUP_57
 
- private:
-  struct Listener {
-    std::uint32_t command;
-    UniqueFd socket;
-    std::size_t connections = 0;
+#if !defined(CODEEXEC_GROUP_58) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_58
+
+// agent/hello.cpp ---------------------------------------------------------------------------------
+// The agent: it prepares what a hello asks for.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// Answers a hello, also one that is refused: the client then has the reason, and closes the
+// connection. False: it is none, or of another protocol's form.
+bool CommandAgent::greet(std::string_view text) {
+  const auto hello = Json::parse(text);
+  if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
+  greeted_ = true;
+  ends_lines_ = (*hello)["lines"sv].as_bool();
+  Json answer = Json::object();
+  set_member(answer, "protocol", agent_protocol);
+  set_member(answer, "version", CODEEXEC_VERSION_STRING);
+  set_member(answer, "resizes", true);
+  set_member(answer, "connections", true);
+  if (const auto ok = settle(*hello, answer); !ok) set_member(answer, "error", ok.error().message);
+  send(FrameKind::hello, 0, answer.dump());
+  return true;
+}
+
+// Prepares what a hello asks for, and describes it in the answer. The order matters: the nonces are
+// answered before anything of this place may be refused, so that the client can say that its folder
+// is another one; the sandbox comes last, as it is made for the workspace that was found. An agent
+// that is asked to `prepare` has no other task.
+Expected<void> CommandAgent::settle(const Json& hello, Json& answer) {
+  const auto refusal = [](const char* why, Pieces values = {}) {
+    return make_error(ErrorCode::unsupported, why, values);
   };
-  // `out` leads to the command, and input comes from it.
-  struct Connection : PlaceStreams {
-    Listener* listener = nullptr;
-    bool is_over() const { return source == Source::nothing && out.ended && out.waiting.empty(); }
-  };
-  using Place = std::list<Connection>::iterator;
-
-  bool has_room(const Listener& listener) const {
-    return retry_ == Clock::time_point::max() &&
-           may_connect(listener.connections, connections_.size());
+  if (hello["protocol"sv].as_integer() != agent_protocol) return refusal("another protocol");
+  keep_alive_ = std::chrono::milliseconds(
+      std::max<std::int64_t>(1000, hello["keep_alive"sv].as_integer(keep_alive_.count())));
+  set_member(answer, "nonces", answers_to(hello["nonces"sv]));
+  if (const Json* const wanted = hello.find("prepare"sv)) {
+    // A container may have the machine's process table, but never its mounts.
+    const Json& mounts = hello["mounts"sv];
+    if (mounts.is_string() && mounts.as_string() != own_namespace("mnt"))
+      set_member(answer, "lacks", prepare_container(*wanted));
+    return {};
   }
-  Place find(std::uint32_t id);
-  Place drop(Place connection);  // returns the next one
-  void accept_all(Listener& listener);
-  void read(Connection& connection, char* buffer);
-  void write(Connection& connection);
+  has_proxy_ = hello["connections"sv].as_bool();
+  // No other proxy is reached.
+  if (has_proxy_)
+    for (const std::string& variable : offline_variables(Network::allow))
+      ::unsetenv(variable.substr(0, variable.find('=')).c_str());
+  contained_ = hello["container"sv].as_bool();
+  if (contained_ && !settle_in_container(hello, uid_, gid_))
+    return refusal("unable to find user %", {hello["user"sv].as_string()});
+  utsname system{};
+  if (::uname(&system) == 0) {
+    set_member(answer, "machine", system.machine);
+    set_member(answer, "host", system.nodename);
+  }
+  std::string root_list = hello["ground"sv].as_string();
+  if (auto ok = settle_workspace(hello, root_list); !ok) return ok;
+  set_member(answer, "ground", root_list);
+  return settle_sandbox(hello, root_list, answer);
+}
 
-  const Send send_;
-  std::list<Listener> listeners_ = {};
-  std::list<Connection> connections_ = {};
-  [[maybe_unused]] std::uint32_t last_id_ = 0;          // on Linux
-  Clock::time_point retry_ = Clock::time_point::max();  // when there were no descriptors
-  std::size_t first_ = 0;  // in the set, the place of the first descriptor
-  std::size_t room_ = 0;
-  std::size_t commands_ = 0;
+// Finds the workspace, and the variables of commands. Where AgentWorkspace is missing, what needs
+// it is refused: commands must not run in another folder than the one that was meant.
+Expected<void> CommandAgent::settle_workspace(const Json& hello, std::string& root_list) {
+  is_remote_ = hello["remote"sv].as_bool();
+  EnvironmentOptions variables;
+  variables.keep_all = true;
+  if (workspace_) {
+    if (auto ok = workspace_->settle(hello, root_list, variables); !ok) return ok;
+  } else if (is_remote_ || hello.find("copy"sv)) {
+    return make_error(ErrorCode::unsupported,
+                      "this agent is for containers: it has no workspace of its own");
+  }
+  auto environment = Environment::create(variables);
+  if (!environment) return environment.failure();
+  environment_ = std::move(*environment);
+  return {};
+}
+
+// Makes the sandbox of commands, and their home where they are in one. A hello without wishes gets
+// a strict one, see sandbox_options_from(). What a strict sandbox cannot have here is an error;
+// what a best effort lacks is in the report, and the client notes it. Network::allow is never
+// lowered: without a network of its own, a command would reach all hosts.
+Expected<void> CommandAgent::settle_sandbox(const Json& hello, std::string_view root_list,
+                                            Json& answer) {
+  SandboxOptions wanted = sandbox_options_from(hello["sandbox"sv]);
+  const char* const path = std::getenv("PATH");
+  if (path) wanted.search_path = path;
+  const char* home = std::getenv("HOME");
+  if (wanted.mode != SandboxMode::off) {
+    auto folder = PrivateFolder::create("private_home", "codeexec-home-"sv);
+    if (!folder) return folder.failure();
+    home_ = std::move(*folder);
+    home = home_->path().c_str();
+    wanted.writable.push_back(home_->path());
+    std::string workspace;
+    const std::vector<Root> roots = roots_in(root_list, workspace);
+    if (roots.empty() && !workspace.empty()) wanted.writable.push_back(workspace);
+    for (const Root& root : roots)
+      if (root.permission != Permission::none)
+        (root.permission == Permission::write ? wanted.writable : wanted.readable)
+            .push_back(root.path);
+    weak_variables_ = offline_variables(wanted.network);
+    add_toolchains(*environment_, weak_variables_);
+  }
+  set_member(answer, "uid", static_cast<unsigned long long>(::getuid()));
+  set_member(answer, "home", home ? home : "");
+  auto sandbox = Sandbox::create(wanted);
+  if (!sandbox) return with_prefix("sandbox: ", {}, sandbox.error());
+  sandbox_ = std::move(*sandbox);
+  if (wanted.network == Network::allow && sandbox_.report().network == Network::host)
+    return make_error(ErrorCode::unsupported, "network: 'allow' cannot be had: %",
+                      {joined(sandbox_.report().missing, "; "sv)});
+  set_member(answer, "sandbox", to_json(sandbox_.report()));
+  return {};
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_58
+
+#if !defined(CODEEXEC_GROUP_59) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_59
+
+// agent/identity_internal.hpp ---------------------------------------------------------------------
+// The programs that have made places, and whether they still run.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// What identifies a program among all of its machine, also after the machine was restarted.
+struct ProgramIdentity {
+  std::string host = {};
+  std::string boot = {};
+  // Its user, and the process table in which its number means something.
+  std::string space = {};
+  std::string pid = {};
+  std::string start = {};
 };
 
-// place/copy_internal.hpp -------------------------------------------------------------------------
+ProgramIdentity own_identity();
+
+// The text that marks what a program has made in an engine: its parts with a `;` between them.
+std::string owner_text(const ProgramIdentity& program);
+// Takes those parts off the text, with the `;` after the last one.
+ProgramIdentity take_owner(std::string_view& text);
+
+// Whether a program still runs. Empty: it is of another machine or user.
+std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own);
+
+// Since a time as of RFC 3339, such as 2026-01-31T12:00:00.5+01:00; -1 when it is none.
+std::chrono::seconds age_since(const std::string& time);
+
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_59
+
+#if !defined(CODEEXEC_GROUP_60) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_60
+
+// agent/identity.cpp ------------------------------------------------------------------------------
+// The programs that have made places, and whether they still run.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// The start of a process, as the kernel counts time; empty if it is not known.
+std::string start_of_process([[maybe_unused]] pid_t pid) {
+#if defined(__linux__)
+  ProcessStat stat;
+  if (read_stat(pid, stat)) return std::to_string(stat.start);
+#endif
+  return {};
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+// A process number alone comes again. With the time of its start it is one process of one boot; the
+// namespace says in which process table it counts, and the user who may look. What cannot be found
+// out stays empty, and still_runs() then does not know.
+ProgramIdentity own_identity() {
+  ProgramIdentity own;
+  char text[256] = "";
+  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
+  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
+    own.boot = without_line_ends(*boot);
+  own.space = concat("% %", {::geteuid(), own_namespace("pid")});
+  own.pid = std::to_string(::getpid());
+  own.start = start_of_process(::getpid());
+  return own;
+}
+
+// Engines keep it as a label, an annotation or a comment. No part has a `;`, but for a host name
+// that is set to be odd: such a program is then another one's, and its places are left alone.
+std::string owner_text(const ProgramIdentity& program) {
+  return concat("%;%;%;%;%",
+                {program.host, program.boot, program.space, program.pid, program.start});
+}
+
+ProgramIdentity take_owner(std::string_view& text) {
+  ProgramIdentity program;
+  for (std::string* const part :
+       {&program.host, &program.boot, &program.space, &program.pid, &program.start})
+    *part = take_part(text, ';');
+  return program;
+}
+
+//   of the maker                         answer
+//   another host, user or process table  not known: its process cannot be seen from here
+//   another boot of this host            false: all processes of that have ended
+//   no start time, here or of it         not known: a number alone may be another process
+//   a process of that number, same start true
+//   a process of that number, other one  false: the number was given again
+//   no process of that number (ESRCH)    false
+//   else: one that may not be looked at  not known
+//
+// What removes the places that programs have left behind takes only those whose maker has ended for
+// sure.
+std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own) {
+  if (maker.host != own.host || maker.space != own.space) return std::nullopt;
+  if (maker.boot != own.boot) return false;
+  const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
+  if (own.start.empty() || maker.start.empty() || pid <= 0) return std::nullopt;
+  const std::string now = start_of_process(pid);
+  if (!now.empty()) return now == maker.start;
+  if (::kill(pid, 0) != 0 && errno == ESRCH) return false;
+  return std::nullopt;
+}
+
+// Fractions of a second are ignored. Engines write the zone as Z or as a distance, which is taken
+// off.
+std::chrono::seconds age_since(const std::string& time) {
+  std::tm parts{};
+  if (std::sscanf(time.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d", &parts.tm_year, &parts.tm_mon,
+                  &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &parts.tm_sec) != 6)
+    return std::chrono::seconds(-1);
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  // Behind the seconds stand their fraction and a Z or the distance from UTC.
+  const std::size_t zone = time.find_first_of("+-", 19);
+  if (zone != std::string::npos) {
+    int hours = 0;
+    int minutes = 0;
+    (void)std::sscanf(time.c_str() + zone + 1, "%2d:%2d", &hours, &minutes);
+    parts.tm_min -= (time[zone] == '-' ? -1 : 1) * (hours * 60 + minutes);
+  }
+  return std::chrono::seconds(::time(nullptr) - ::timegm(&parts));
+}
+
+}  // inner
+
+// agent/link.cpp ----------------------------------------------------------------------------------
+// The client's end of a connection to an agent: it is opened and closed.
+
+namespace {
+
+constexpr std::size_t longest_account = 1024;
+
+// What transports write when they fail, and what to do about it.
+constexpr HelpRow place_troubles[] = {
+    {"place_agent: ", "the agent cannot be put there"},
+    {"host key verification failed",
+     "its host key is not known, or another one than before: connect once by hand and compare it"},
+    {"permission denied (", "it wants a key that is loaded, and no password can be asked for here"},
+    {"could not resolve", "no machine has this name"},
+    {"connection refused", "nothing listens there: is it up, and is the port right?"},
+    {"timed out", "it does not answer: is it up, and reachable from here?"},
+    {"no route to host", "it cannot be reached from here"},
+    {"exec format error", "the agent there is for another processor"},
+    {"cannot execute", "the agent there is not a program that runs there"},
+    {"unknown option", "the agent there is of another version"},
+};
+constexpr auto packed_place_troubles = pack_help<place_troubles>();
+// Not in a container, which has no such options.
+constexpr HelpRow no_agent_there[] = {
+    {"not found|no such file",
+     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
+     "be copied (place_agent)"},
+};
+constexpr auto packed_no_agent_there = pack_help<no_agent_there>();
+
+struct NamedFact {
+  const char* name;
+  std::string PlaceFacts::*member;
+};
+constexpr NamedFact named_facts[] = {{"version", &PlaceFacts::version},
+                                     {"machine", &PlaceFacts::machine},
+                                     {"host", &PlaceFacts::host},
+                                     {"home", &PlaceFacts::home}};
+
+}  // namespace
+
+// A failure after the start of the transport needs no clean-up here: the destructor ends it. The
+// thread begins last, so that until then this thread alone touches the link.
+Expected<std::shared_ptr<AgentLink>> AgentLink::open(const Wanted& wanted,
+                                                     const std::optional<CancelToken>& cancel) {
+  const CancellationPause pause;
+  auto link = new_shared<AgentLink>(wanted);
+  if (auto ok = link->line_.start(wanted.transport); !ok)
+    return with_prefix("cannot reach %: ", {wanted.name}, ok.error());
+  for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
+  wanted.meanwhile();
+  if (!make_pipe(link->wake_out_, link->wake_in_)) return system_error(errno, "cannot make a pipe");
+  set_nonblocking(link->wake_out_);
+  set_nonblocking(link->wake_in_);
+  if (auto ok = link->greet(wanted, cancel); !ok) return ok.failure();
+  if (const int error = start_thread(&link->thread_, thread_main, link.get()); error != 0)
+    return system_error(error, "cannot start a thread");
+  link->has_thread_ = true;
+  return link;
+}
+
+// Ends the input of the agent, which then kills all that it has started and ends itself, and so
+// does the transport. That gets half a second, as a place that hangs must not hold up the caller;
+// what is left of the transport is killed by ~PipedProgram().
+AgentLink::~AgentLink() {
+  if (owner_ != ::getpid()) {
+    has_thread_ = false;
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    closing_ = true;
+    // The agent kills all that it has started, and ends.
+    line_.input.reset();
+  }
+  wake();
+  if (has_thread_) ::pthread_join(thread_, nullptr);
+  if (lost() || !has_thread_) return;
+  std::vector<pollfd> set = {{line_.child.exit_event.get(), POLLIN, 0}};
+  wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
+}
+
+// The thread may be asking an engine for the reason: to answer before it has would let a caller
+// report a loss without its cause, or reconnect while commands of the old connection still end.
+bool AgentLink::is_lost() const {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!lost()) return false;
+  }
+  wait_for_event(settled_, {}, Clock::time_point::max());
+  return true;
+}
+
+// A copy, as the thread may add the cause to it meanwhile.
+std::string AgentLink::reason() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reason_;
+}
+
+void* AgentLink::thread_main(void* self) {
+  auto& link = *static_cast<AgentLink*>(self);
+  while (link.pump(-1, Clock::time_point::max())) {
+  }
+  return nullptr;
+}
+
+// The error of an agent that has not answered.
+SharedError AgentLink::failure() const {
+  std::string said = said_.text();
+  std::string_view help = help_in(said, packed_place_troubles.table());
+  if (help.empty() && !is_container_) help = help_in(said, packed_no_agent_there.table());
+  while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
+  return make_error(ErrorCode::io, "cannot reach %: %%%%%",
+                    {name_, help, help.empty() ? "" : "; ", reason_,
+                     said.empty() ? "" : "; it said: ", printable(said)});
+}
+
+// Gives a shell at the other end the agent's program, where there is one to give, and waits until
+// that speaks. Most often it is there already, and the script alone was sent.
+Expected<void> AgentLink::bring(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+  AgentUpload upload;
+  if (auto ok = wanted.upload(upload); !ok || upload.script.empty()) return ok;
+  upload_ = upload.program;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    send(upload.script);
+  }
+  if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
+  upload_ = {};
+  queue_.bytes.shrink_to_fit();
+  return {};
+}
+
+// Sends the hello, and opens the link when the answer is what was wanted. The nonce lies in the
+// workspace while the agent looks for it, and no longer.
+Expected<void> AgentLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+  if (auto ok = bring(wanted, cancel); !ok) return ok;
+  std::optional<Nonce> nonce;
+  Json hello = wanted.hello;
+  if (!wanted.workspace.empty()) {
+    nonce.emplace(wanted.workspace);
+    if (!nonce->problem().empty())
+      return make_error(ErrorCode::io,
+                        "workspace: %, by which % could show that it has the same files",
+                        {nonce->problem(), name_});
+    set_member(hello, "nonces", list_of({nonce->path()}));
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    send(FrameKind::hello, 0, hello.dump());
+  }
+  if (auto ok = wait_for_agent(wanted, cancel, Life::answered); !ok) return ok;
+  if (auto ok = take_greeting(wanted, nonce ? nonce->content() : std::string()); !ok) return ok;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  said_ = Capture(longest_account);
+  if (!lost()) life_ = Life::open;
+  return {};
+}
+
+// Drives the link in this thread until an agent speaks or has answered, the caller cancels, or the
+// time has passed. An agent of another protocol counts as one that has answered: take_greeting()
+// then has a better message than that the connection was lost.
+Expected<void> AgentLink::wait_for_agent(const Wanted& wanted,
+                                         const std::optional<CancelToken>& cancel, Life until) {
+  const Clock::time_point start = Clock::now();
+  while (life_ < until) {
+    if (cancel && cancel->cancelled()) return cancelled_before_start();
+    // A copy may take a second more for each 32 kB.
+    const Clock::time_point deadline =
+        later(start, wanted.connect_timeout + std::chrono::milliseconds(uploaded_ / 32));
+    if (Clock::now() >= deadline) {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      lose("it did not answer within % s", {seconds_text(wanted.connect_timeout)});
+      break;
+    }
+    pump(cancel ? cancel->descriptor() : -1, deadline);
+  }
+  if (lost() && !greeting_) return failure();
+  return {};
+}
+
+// Checks the agent's hello, all of which may be untrue: texts are bounded and made printable before
+// they go into a message. What only an older agent lacks is an error if it is needed, never
+// ignored.
+Expected<void> AgentLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
+  const Json& answer = *greeting_;
+  if (answer["protocol"sv] != Json(agent_protocol))
+    return make_error(ErrorCode::unsupported,
+                      "the agent in % speaks protocol %, and this program %%",
+                      {name_, printable(answer["protocol"sv].dump()), agent_protocol,
+                       ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
+  if (answer.find("error"))
+    return make_error(ErrorCode::unsupported, "the agent in % said: %",
+                      {name_, printable(bounded(answer["error"sv]))});
+  for (const NamedFact& fact : named_facts) facts_.*fact.member = bounded(answer[fact.name]);
+  facts_.uid = static_cast<std::uint64_t>(answer["uid"sv].as_integer());
+  facts_.sandbox = sandbox_report_from(answer["sandbox"sv]);
+  resizes_ = answer["resizes"sv].as_bool();
+  if (wanted.hello["connections"sv].as_bool() && !answer["connections"sv].as_bool())
+    return make_error(ErrorCode::unsupported,
+                      "network: 'allow' needs an agent of version % in %, which has %",
+                      {CODEEXEC_VERSION_STRING, name_, printable(facts_.version)});
+  root_list_ = answer["ground"sv].as_string();
+  const Json& seen = answer["nonces"sv][0];
+  if (!nonce.empty() && seen.as_string() != nonce)
+    return make_error(
+        ErrorCode::unsupported,
+        "workspace: % is not the same folder in % (%): mount it there under the same path, or let "
+        "it be only there (place_workspace remote) or copied (place_workspace copy)",
+        {in_quotes(wanted.workspace), name_,
+         seen.is_string() ? printable(bounded(seen)) : "it may not be looked into"});
+  return {};
+}
+
+// agent/link_connections.cpp ----------------------------------------------------------------------
+// The client's end of the connections that commands make to its proxy.
+
+// Of the kinds that an agent sends for a connection: `connect` makes it, `credit` allows more
+// input, `out` has bytes; an empty `out` ends one direction, an empty `end` both. False: it is none
+// of these.
+bool AgentLink::take_for_connection(const Frame& frame) {
+  if (frame.kind == FrameKind::connect) return take_connect(frame);
+  const auto at = connections_.find(frame.id);
+  if (at == connections_.end() || !at->second.running) return false;
+  RemoteStreams& connection = at->second;
+  if (frame.kind == FrameKind::credit) return connection.take_credit(frame, Channel::input);
+  if (frame.kind != FrameKind::out && frame.kind != FrameKind::end) return false;
+  if (frame.payload.empty()) {
+    connection.out.ended = true;
+    connection.running = frame.kind == FrameKind::out;
+  } else if (frame.kind == FrameKind::end || !connection.out.take(frame.payload)) {
+    return false;
+  }
+  serve(connection);
+  return true;
+}
+
+// A new connection of a command to the proxy. Without a proxy, or where that has no room, the agent
+// is asked to close it at once. False, which ends the link: it belongs to no command, or the agent
+// has more of them than it may.
+bool AgentLink::take_connect(const Frame& frame) {
+  const auto command = commands_.find(frame.payload.size() == 4 ? number_in(frame.payload) : 0);
+  std::size_t running = 0;
+  for (const auto& [id, connection] : connections_) running += connection.running ? 1 : 0;
+  if (command == commands_.end() || (command->second && !command->second->streams_.running) ||
+      running == most_connections || connections_.count(frame.id) != 0)
+    return false;
+  RemoteStreams& made = connections_[frame.id];
+  made.id = frame.id;
+  made.running = made.out.is_socket = true;
+  made.source = RemoteStreams::Source::socket;
+  if (command->second && command->second->connect) made.out.writer = command->second->connect();
+  if (made.out.writer) return true;
+  send(FrameKind::signal, frame.id, kill_text);
+  return queue_.size() < most_window;  // or it asks for more and more, and reads nothing
+}
+
+// Brings to the proxy what it takes. Of connections that have ended, a few may go on with that.
+void AgentLink::serve(RemoteStreams& connection) {
+  RemoteStreams::Flow& out = connection.out;
+  const std::size_t credit = out.pass(commands_.size() + connections_.size());
+  if (connection.running) {
+    if (credit != 0) send(FrameKind::credit, connection.id, credit_text(Channel::out, credit));
+    return;
+  }
+  connection.source = RemoteStreams::Source::nothing;
+  if (out.waiting.empty() || !out.writer || connections_.size() > most_connections + 32)
+    connections_.erase(connection.id);
+}
+
+// agent/link_thread.cpp ---------------------------------------------------------------------------
+// The client's end of a connection to an agent: what its thread does.
+
+namespace {
+
+constexpr std::size_t longest_preface = std::size_t{64} << 10;
+
+}  // namespace
+
+// Adds the pipes of commands and connections that wait for room or have input, under the mutex.
+void AgentLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
+                      Clock::time_point& deadline) {
+  const auto add = [&](RemoteStreams& streams) {
+    for (const Channel channel : {Channel::out, Channel::err, Channel::input}) {
+      const bool is_input = channel == Channel::input;
+      const int fd = is_input ? streams.input_fd() : streams.flow(channel).writer.get();
+      const bool is_closing = is_input && streams.source == RemoteStreams::Source::closing;
+      // Input is read only while the queue is short: the rest waits in its pipe.
+      if (is_input ? fd < 0 || (!is_closing && streams.input_window == 0) ||
+                         queue_.size() >= longest_payload
+                   : streams.flow(channel).waiting.empty())
+        continue;
+      set.push_back({fd, is_closing ? short{0} : is_input ? short{POLLIN} : short{POLLOUT}, 0});
+      watched.push_back({streams.id, channel});
+      if (is_input && !streams.input.empty()) deadline = Clock::now();
+    }
+  };
+  for (const auto& [id, command] : commands_)
+    if (command) add(command->streams_);
+  for (auto& [id, connection] : connections_) add(connection);
+}
+
+// Waits for an event and handles it. False: the link is being destroyed. The mutex is free during
+// the wait, so that commands start and end meanwhile: their streams are looked up again by number
+// after it, and the set keeps no pointers.
+bool AgentLink::pump(int cancel, Clock::time_point deadline) {
+  std::vector<pollfd> set;
+  std::vector<Watched> watched;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (closing_) return false;
+    set = {{wake_out_.get(), POLLIN, 0},
+           {lost() ? -1 : line_.out.get(), POLLIN, 0},
+           {lost() ? -1 : line_.err.get(), POLLIN, 0},
+           {lost() || queue_.empty() ? -1 : line_.input.get(), POLLOUT, 0},
+           {cancel, POLLIN, 0}};
+    if (speaks())
+      deadline = std::min(
+          {deadline, later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_))});
+    watch(set, watched, deadline);
+  }
+  wait_for_events(set, deadline);
+  const Clock::time_point woke = Clock::now();  // what comes from now on is not read here
+  std::unique_lock<std::mutex> lock(mutex_);
+  if (closing_) return false;
+  char few[4096];
+  if (set[0].revents) (void)!::read(wake_out_.get(), few, sizeof few);
+  if (set[2].revents && !lost()) {
+    const ssize_t size = ::read(line_.err.get(), few, sizeof few);
+    if (size > 0) said_.add({few, static_cast<std::size_t>(size)});
+    if (size == 0) line_.err.reset();
+  }
+  if (set[1].revents && !lost()) receive();
+  if (set[3].revents && !lost()) flush();
+  for (std::size_t i = 0; i < watched.size(); ++i) {
+    RemoteStreams* const streams = find(watched[i].id);
+    if (!streams) continue;
+    const bool is_input = watched[i].channel == Channel::input;
+    if (!set[i + 5].revents && !(is_input && !streams->input.empty())) continue;
+    if (is_input)
+      read_input(*streams);
+    else if ((streams->id & connection_bit) != 0)
+      serve(*streams);
+    else
+      streams->flow(watched[i].channel).write();
+  }
+  check_life(woke);
+  if (lost() && !settled_.cancelled()) settle(lock);
+  return true;
+}
+
+// Sends a sign of life when nothing else was sent for a third of keep_alive, and gives up an agent
+// that was silent for all of it. `now` is when the wait ended: what has come since is not read yet,
+// and must not count as silence.
+void AgentLink::check_life(Clock::time_point now) {
+  // Before an agent speaks, connect_timeout holds.
+  if (!speaks()) return;
+  if (now >= later(last_heard_, keep_alive_))
+    return lose("nothing was heard from it for % ms", {keep_alive_.count()});
+  if (now < later(last_sent_, ping_after(keep_alive_))) return;
+  send(FrameKind::ping, 0, {});
+  last_sent_ = now;
+}
+
+// Reads once, at most a frame's size: other descriptors get their turn before more is read.
+void AgentLink::receive() {
+  if (!buffer_) buffer_.reset(new char[longest_payload]);
+  const ssize_t size = ::read(line_.out.get(), buffer_.get(), longest_payload);
+  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (size <= 0) {
+    // The last words of the transport are in the other pipe.
+    char said[4096];
+    const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
+    if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
+    return lose("it was closed at the other end");
+  }
+  last_heard_ = Clock::now();
+  take_bytes({buffer_.get(), static_cast<std::size_t>(size)});
+}
+
+// Finds the greeting behind what ssh, a login script or a shell prints, and then hands on frames.
+// The search goes on a little before what came last, as the mark may be cut there.
+void AgentLink::take_bytes(std::string_view bytes) {
+  std::string rest;
+  if (!speaks()) {
+    const std::size_t from =
+        unmarked_.size() - std::min(unmarked_.size(), greeting_mark.size() + 8);
+    unmarked_ += bytes;
+    if (!upload_.empty() && unmarked_.find(upload_mark, from) != std::string::npos) {
+      unmarked_.clear();
+      uploaded_ = upload_.size();
+      return send(std::exchange(upload_, {}));
+    }
+    const std::size_t mark = unmarked_.find(greeting_mark, from);
+    const std::size_t end = unmarked_.find('\n', mark);
+    if (mark == std::string::npos || end == std::string::npos) {
+      if (unmarked_.size() > longest_preface) {
+        lose("64 KiB came, and no greeting of an agent");
+      }
+      return;
+    }
+    said_.add(std::string_view(unmarked_).substr(0, mark));
+    const std::size_t number = mark + greeting_mark.size();
+    const std::string version = unmarked_.substr(number, end - number);
+    if (version != std::to_string(agent_protocol)) {
+      life_ = Life::answered;
+      greeting_ = Json::object();
+      return set_member(*greeting_, "protocol", printable(version));
+    }
+    life_ = Life::speaking;
+    rest = unmarked_.substr(end + 1);
+    unmarked_ = {};
+    bytes = rest;
+  }
+  if (!reader_.add(bytes, [this](const Frame& frame) { return !lost() && take_frame(frame); }))
+    lose("what came from it is not of this protocol");
+}
+
+// False: no agent sends such a frame. A command that was destroyed here may still have frames on
+// their way: they are dropped, until its `end` frees its number.
+bool AgentLink::take_frame(const Frame& frame) {
+  const std::string_view payload = frame.payload;
+  if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
+  if (frame.kind == FrameKind::hello) {
+    auto greeting = Json::parse(payload);
+    if (greeting_ || !greeting || !greeting->is_object()) return false;
+    life_ = Life::answered;
+    greeting_ = std::move(*greeting);
+    return true;
+  }
+  if (!greeting_) return false;
+  if (frame.kind == FrameKind::bye) return has_left_ = frame.id == 0 && payload.empty();
+  if ((frame.id & connection_bit) != 0) return take_for_connection(frame);
+  const auto at = commands_.find(frame.id);
+  if (at == commands_.end()) return false;
+  if (!at->second) {
+    if (frame.kind == FrameKind::end) commands_.erase(at);
+    return true;
+  }
+  if (!at->second->streams_.running) return false;
+  AgentCommand& command = *at->second;
+  switch (frame.kind) {
+    case FrameKind::out:
+      return command.streams_.out.take(payload);
+    case FrameKind::err:
+      return !command.request_.merge_streams && command.streams_.err.take(payload);
+    case FrameKind::started:
+      if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
+      command.started_ = true;
+      command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
+      command.begun_.cancel();
+      return true;
+    case FrameKind::credit:
+      return command.streams_.take_credit(frame, Channel::input);
+    case FrameKind::input_closed:
+      command.streams_.input_reader.reset();
+      return payload.empty();
+    case FrameKind::session_data:
+      command.session_data_ += payload;
+      return command.request_.follows_session &&
+             command.session_data_.size() <= longest_session_text;
+    case FrameKind::end:
+      return take_end(command, payload);
+    default:
+      return false;
+  }
+}
+
+// A command whose `end` cannot be read has none, and the link is lost: so its outcome is `unknown`.
+bool AgentLink::take_end(AgentCommand& command, std::string_view text) {
+  const bool ok = read_end(text, command.end_.emplace());
+  if (ok)
+    command.come_to_an_end();
+  else
+    command.end_.reset();
+  return ok;
+}
+
+// The streams of a connection or of a command; null when it has ended meanwhile, as another event
+// of the same round may have ended it.
+RemoteStreams* AgentLink::find(std::uint32_t id) {
+  if (const auto at = connections_.find(id); at != connections_.end()) return &at->second;
+  const auto at = commands_.find(id);
+  return at != commands_.end() && at->second ? &at->second->streams_ : nullptr;
+}
+
+// Moves input of a command or a connection to the agent, as far as it has given credit. An empty
+// piece is the end: of a pipe for good; of a socket only of what the proxy sends, whose other
+// direction then goes on until it closes, which SIGHUP reports.
+void AgentLink::read_input(RemoteStreams& streams) {
+  using Source = RemoteStreams::Source;
+  if (streams.source == Source::closing) {
+    streams.source = Source::nothing;
+    return send(FrameKind::signal, streams.id, "\x01"sv);  // SIGHUP
+  }
+  const std::size_t most = std::min(longest_payload, streams.input_window);
+  std::string_view bytes = streams.input.substr(0, most);
+  if (bytes.empty()) {
+    if (!buffer_) buffer_.reset(new char[longest_payload]);
+    const ssize_t size = ::read(streams.input_fd(), buffer_.get(), most);
+    if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
+    if (size > 0) bytes = {buffer_.get(), static_cast<std::size_t>(size)};
+  } else {
+    streams.input.remove_prefix(bytes.size());
+  }
+  if (bytes.empty()) streams.input_reader.reset();
+  if (bytes.empty() && streams.source == Source::socket) streams.source = Source::closing;
+  streams.input_window -= bytes.size();
+  send(bytes.empty() ? FrameKind::input_end : FrameKind::input, streams.id, bytes);
+}
+
+// Under the mutex. What the pipe does not take at once goes into the queue.
+void AgentLink::send(std::string_view bytes) {
+  if (lost() || !line_.input) return;
+  const bool waits = !queue_.empty();
+  queue_.bytes += bytes;
+  if (waits) return;
+  flush();
+  if (!queue_.empty()) wake();
+}
+
+// Under the mutex. Once the link is lost nothing is sent, and callers need not ask before.
+void AgentLink::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
+  std::string frame;
+  put_frame(frame, kind, id, payload);
+  send(frame);
+}
+
+// Writes what the pipe takes. A broken pipe is not the end yet: the agent's last words may still be
+// in the other pipe, and they say more than EPIPE.
+void AgentLink::flush() {
+  const ssize_t size = queue_.write_to(line_.input.get());
+  if (size > 0) last_sent_ = Clock::now();
+  if (size >= 0 || errno == EAGAIN || errno == EINTR) return;
+  // receive() finds the end of the other pipe, too, and the reason with it.
+  queue_.clear();
+  line_.input.reset();
+}
+
+// Has the thread look again. The pipe does not block: when it is full, the thread is about to wake.
+void AgentLink::wake() {
+  if (wake_in_) (void)!::write(wake_in_.get(), "", 1);
+}
+
+// Ends the connection, with the first reason that is known. The commands end in settle(), outside
+// of whatever called this. Output that came before still goes to its readers.
+void AgentLink::lose(const char* reason, Pieces values) {
+  if (lost()) return;
+  if (!speaks()) said_.add(unmarked_);
+  reason_ = concat(reason, values);
+  // The transport may say why, such as that a job was cancelled.
+  if (life_ == Life::open && said_.total_bytes() != 0) {
+    std::string said(without_line_ends(said_.text()));
+    std::replace(said.begin(), said.end(), '\n', ' ');
+    append_all(reason_, "; it said: %", {printable(said)});
+  }
+  life_ = life_ == Life::open ? Life::lost : Life::failed;
+  line_.end();
+  queue_.clear();
+}
+
+// Asks for the reason, once, and ends all commands with it. The question may take an engine
+// seconds, so that the mutex is free meanwhile: lost() keeps anything else from happening.
+void AgentLink::settle(std::unique_lock<std::mutex>& lock) {
+  if (life_ == Life::lost && account_) {
+    lock.unlock();
+    const std::string cause = account_();
+    lock.lock();
+    if (!cause.empty()) append_all(reason_, "; %", {cause});
+  }
+  settled_.cancel();
+  connections_.clear();
+  for (const auto& [id, command] : commands_) {
+    if (!command || !command->streams_.running) continue;
+    command->lost_ = true;
+    command->come_to_an_end();
+  }
+}
+
+// agent/messages.cpp ------------------------------------------------------------------------------
+// What stands in the frames.
+
+namespace {
+
+template <class Owner, class Value>
+struct NamedMember {
+  const char* name;
+  Value Owner::*member;
+};
+constexpr NamedMember<SandboxOptions, bool> sandbox_flags[] = {
+    {"unix_sockets", &SandboxOptions::unix_sockets},
+    {"shared_memory", &SandboxOptions::shared_memory},
+    {"terminals", &SandboxOptions::terminals},
+    {"pid_namespace", &SandboxOptions::pid_namespace},
+    {"explain", &SandboxOptions::explain}};
+
+constexpr NamedMember<SandboxOptions, std::vector<std::string>> sandbox_paths[] = {
+    {"writable", &SandboxOptions::writable},
+    {"readable", &SandboxOptions::readable},
+    {"protected_paths", &SandboxOptions::protected_paths}};
+
+constexpr NamedMember<StartRequest, bool> start_flags[] = {
+    {"script", &StartRequest::has_script},
+    {"tells", &StartRequest::follows_session},
+    {"merge", &StartRequest::merge_streams},
+    {"input", &StartRequest::has_input},
+    {"wait", &StartRequest::waited_for}};
+
+constexpr NamedMember<StartRequest, std::vector<std::string>> start_texts[] = {
+    {"argv", &StartRequest::argv}, {"set", &StartRequest::set}, {"unset", &StartRequest::unset}};
+
+// The numbers of an `end`: the bounds of each, and its value where it is missing.
+struct EndNumber {
+  const char* name;
+  std::int64_t least;
+  std::int64_t most;
+  std::int64_t otherwise;
+};
+constexpr EndNumber end_numbers[] = {{"outcome", 0, static_cast<int>(Outcome::unknown), -1},
+                                     {"exit_code", -1, 255, -2},
+                                     {"signal", 0, 64, -1},
+                                     {"cpu", 0, INT64_MAX, -1},
+                                     {"memory", 0, INT64_MAX, -1},
+                                     {"left", 0, INT64_MAX, -1},
+                                     {"pid", -1, INT_MAX, -1},
+                                     {"error", 0, 0xffff, 0}};
+
+bool take_text(std::string_view& rest, std::string& text) {
+  if (rest.find('\0') == std::string_view::npos) return false;
+  text = take_part(rest, '\0');
+  return true;
+}
+
+std::chrono::milliseconds time_in(const Json& object, const char* name,
+                                  std::chrono::milliseconds otherwise) {
+  return std::chrono::milliseconds(
+      std::max<std::int64_t>(0, object[name].as_integer(otherwise.count())));
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+// A client adds what it wishes. Members that an agent does not know it ignores.
+Json new_hello(std::chrono::milliseconds keep_alive) {
+  Json hello = Json::object();
+  set_member(hello, "protocol", agent_protocol);
+  set_member(hello, "version", CODEEXEC_VERSION_STRING);
+  set_member(hello, "keep_alive", static_cast<long long>(keep_alive.count()));
+  return hello;
+}
+
+// For a client that only reads and then ends the agent: that of a container which is being
+// prepared. Bytes that are no frames end the search, and it has not answered.
+std::optional<Json> answer_in(std::string_view printed) {
+  const std::size_t mark = printed.find(greeting_mark);
+  const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
+  if (end == std::string_view::npos) return {};
+  std::optional<Json> answer;
+  FrameReader frames;
+  frames.add(printed.substr(end + 1), [&answer](const Frame& frame) {
+    if (auto parsed = Json::parse(frame.payload); parsed && frame.kind == FrameKind::hello)
+      answer = std::move(*parsed);
+    return !answer;
+  });
+  return answer;
+}
+
+// A message may be long, as it quotes what could not be started: it is cut to fit into one frame.
+std::string end_text(const ProcessResult& result) {
+  const std::int64_t numbers[] = {static_cast<int>(result.outcome),
+                                  result.exit_code,
+                                  result.signal,
+                                  result.cpu_time.count(),
+                                  static_cast<std::int64_t>(result.peak_memory),
+                                  static_cast<std::int64_t>(result.left_behind),
+                                  result.pid,
+                                  result.system_error};
+  Json end = Json::object();
+  for (std::size_t i = 0; i < std::size(end_numbers); ++i)
+    set_member(end, end_numbers[i].name, static_cast<long long>(numbers[i]));
+  set_member(end, "held", result.pipe_held);
+  set_member(end, "step", result.step);
+  set_member(end, "message", std::string(utf8_prefix(result.message, 8192)));
+  set_member(end, "limits", list_of(result.limits_reached));
+  return end.dump();
+}
+
+// Numbers are checked against the bounds of their column, and combinations that no agent writes are
+// refused: an exit without a status could be taken for a success. Texts are made printable, as they
+// go into messages.
+bool read_end(std::string_view text, ProcessResult& result) {
+  const auto end = Json::parse(text);
+  if (!end || !end->is_object()) return false;
+  std::int64_t numbers[std::size(end_numbers)];
+  for (std::size_t i = 0; i < std::size(end_numbers); ++i) {
+    const EndNumber& number = end_numbers[i];
+    numbers[i] = (*end)[number.name].as_integer(number.otherwise);
+    if (numbers[i] < number.least || numbers[i] > number.most) return false;
+  }
+  result.outcome = static_cast<Outcome>(numbers[0]);
+  result.exit_code = static_cast<int>(numbers[1]);
+  result.signal = static_cast<int>(numbers[2]);
+  if (result.outcome == Outcome::refused ||
+      (result.outcome == Outcome::exited && result.exit_code < 0) ||
+      (result.outcome == Outcome::signaled && result.signal == 0))
+    return false;
+  result.cpu_time = std::chrono::microseconds(numbers[3]);
+  result.peak_memory = static_cast<std::uint64_t>(numbers[4]);
+  result.left_behind = static_cast<std::uint64_t>(numbers[5]);
+  result.pid = static_cast<int>(numbers[6]);
+  result.system_error = static_cast<int>(numbers[7]);
+  result.pipe_held = (*end)["held"sv].as_bool();
+  result.step = printable(bounded((*end)["step"sv]));
+  result.message = printable((*end)["message"sv].as_string());
+  for (const std::string& limit : texts_in((*end)["limits"sv]))
+    result.limits_reached.push_back(printable(limit));
+  return true;
+}
+
+std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
+
+// Items that are no texts are empty ones; what is no list has no items.
+std::vector<std::string> texts_in(const Json& list) {
+  std::vector<std::string> texts;
+  for (const Json& item : list.items()) texts.push_back(item.as_string());
+  return texts;
+}
+
+Json to_json(const SandboxOptions& options) {
+  Json object = Json::object();
+  set_member(object, "mode", static_cast<int>(options.mode));
+  set_member(object, "network", static_cast<int>(options.network));
+  for (const auto& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
+  for (const auto& paths : sandbox_paths)
+    set_member(object, paths.name, list_of(options.*paths.member));
+  for (const NamedLimit& limit : limit_names)
+    set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.value));
+  return object;
+}
+
+// What is missing or unknown counts as the strictest, as a client of a later version may ask for a
+// mode that this agent does not know.
+SandboxOptions sandbox_options_from(const Json& object) {
+  SandboxOptions options;
+  // An unknown value counts as the strictest.
+  const std::int64_t mode = object["mode"sv].as_integer(2);
+  options.mode = mode == 0   ? SandboxMode::off
+                 : mode == 1 ? SandboxMode::best_effort
+                             : SandboxMode::strict;
+  const std::int64_t network = object["network"sv].as_integer(1);
+  options.network = network >= 0 && network <= 3 ? static_cast<Network>(network) : Network::none;
+  for (const auto& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
+  for (const auto& paths : sandbox_paths) options.*paths.member = texts_in(object[paths.name]);
+  for (const NamedLimit& limit : limit_names)
+    options.limits.*limit.value =
+        static_cast<std::uint64_t>(std::max<std::int64_t>(0, object[limit.name].as_integer()));
+  return options;
+}
+
+Json to_json(const SandboxReport& report) {
+  Json object = Json::object();
+  set_member(object, "mode", static_cast<int>(report.mode));
+  set_member(object, "network", static_cast<int>(report.network));
+  set_member(object, "landlock_abi", report.landlock_abi);
+  set_member(object, "enforced", list_of(report.enforced));
+  set_member(object, "missing", list_of(report.missing));
+  set_member(object, "rules", list_of(report.rules));
+  return object;
+}
+
+// The mode and the network are read as in options: unknown ones are the strictest.
+SandboxReport sandbox_report_from(const Json& object) {
+  SandboxReport report;
+  const SandboxOptions read = sandbox_options_from(object);
+  report.mode = read.mode;
+  report.network = read.network;
+  report.landlock_abi = static_cast<int>(object["landlock_abi"sv].as_integer() & 0xff);
+  report.enforced = texts_in(object["enforced"sv]);
+  report.missing = texts_in(object["missing"sv]);
+  report.rules = texts_in(object["rules"sv]);
+  return report;
+}
+
+// The texts are separated by NUL bytes, which no path has, so that none needs to be escaped.
+std::string root_list_of(std::string_view workspace, const std::vector<Root>& roots) {
+  std::string list(workspace);
+  for (const Root& root : roots) {
+    const char permission = static_cast<char>('0' + static_cast<int>(root.permission));
+    append_all(list, {"\0"sv, std::string_view(&permission, 1), root.path});
+  }
+  return list;
+}
+
+// Of any bytes: a digit that is no Permission becomes one by its low bits, never more than `write`.
+std::vector<Root> roots_in(std::string_view list, std::string& workspace) {
+  std::vector<Root> roots;
+  workspace = take_part(list, '\0');
+  while (!list.empty()) {
+    const auto permission = static_cast<Permission>(std::min(list[0] & 3, 2));
+    list.remove_prefix(1);
+    roots.push_back({std::string(take_part(list, '\0')), permission});
+  }
+  return roots;
+}
+
+}  // inner
+
+// Without a program in argv: the agent then starts its own. It reads input, which is the question.
+StartRequest StartRequest::question() {
+  StartRequest request;
+  request.argv.push_back({});
+  request.has_input = true;
+  return request;
+}
+
+// The head is JSON, and says how many texts of each kind follow; those may be megabytes, and as
+// JSON all of their bytes would be escaped and parsed.
+std::string StartRequest::text() const {
+  Json head = Json::object();
+  for (const auto& flag : start_flags)
+    if (this->*flag.member) set_member(head, flag.name, true);
+  for (const auto& texts : start_texts) set_member(head, texts.name, (this->*texts.member).size());
+  if (terminal_rows != 0) set_member(head, "rows", terminal_rows);
+  if (terminal_rows != 0) set_member(head, "cols", terminal_cols);
+  if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
+  set_member(head, "grace", static_cast<long long>(kill_grace.count()));
+  std::string text = head.dump();
+  const auto add = [&text](const std::string& part) {
+    text += '\0';
+    text += part;
+  };
+  add(work_dir);
+  add(venv);
+  for (const auto& texts : start_texts)
+    for (const std::string& part : this->*texts.member) add(part);
+  add(script);
+  return text;
+}
+
+// Of any bytes, in linear time. False: a text is missing, or there is no program. What is left is
+// the script, and may be anything.
+bool StartRequest::read(std::string_view text) {
+  std::string head_text;
+  if (!take_text(text, head_text)) return false;
+  const auto head = Json::parse(head_text);
+  if (!head || !head->is_object()) return false;
+  for (const auto& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
+  // The start checks them.
+  terminal_rows = static_cast<int>((*head)["rows"sv].as_integer() & INT_MAX);
+  terminal_cols = static_cast<int>((*head)["cols"sv].as_integer() & INT_MAX);
+  timeout = time_in(*head, "timeout", no_limit);
+  kill_grace = time_in(*head, "grace", std::chrono::milliseconds(0));
+  if (!take_text(text, work_dir) || !take_text(text, venv)) return false;
+  for (const auto& texts : start_texts) {
+    // Each has a byte at least: a number that is too large ends with the text.
+    for (std::int64_t left = (*head)[texts.name].as_integer(); left > 0; --left) {
+      if (!has_nul(text)) return false;
+      (this->*texts.member).push_back(std::string(take_part(text, '\0')));
+    }
+  }
+  script = text;
+  return !argv.empty();
+}
+
+// agent/nonce.cpp ---------------------------------------------------------------------------------
+// How an agent shows that it has the same folder as its client.
+
+CODEEXEC_INNER {
+
+// The name is random and the file new, through no link: a command in the folder cannot have
+// prepared it. Others may read it, as the agent may be another user there; it protects nothing.
+Nonce::Nonce(const std::string& folder) {
+  auto opened = open_canonical_directory(folder);
+  if (!opened) {
+    problem_ = opened.error().message;
+    return;
+  }
+  folder_ = std::move(*opened);
+  const UniqueFd file(::openat(folder_.get(), name_.c_str(),
+                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+  int error = file ? write_all(file.get(), content_) : errno;
+  if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
+  if (error != 0)
+    problem_ = concat("cannot make a file in %: %", {in_quotes(folder), errno_text(error)});
+  path_ = concat("%/%", {folder, name_});
+}
+
+// By the open folder, so that another one that has got its name meanwhile is left alone.
+Nonce::~Nonce() {
+  if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
+}
+
+Json answers_to(const Json& nonces) {
+  Json answers = Json::array();
+  for (const Json& path : nonces.items()) {
+    const auto content = read_whole_file(path.as_string(), 1024, "file"sv);
+    answers.push_back(content                                  ? Json(*content)
+                      : content.error().system_error == EACCES ? Json()
+                                                               : Json(content.error().message));
+  }
+  return answers;
+}
+
+}  // inner
+
+// agent/start.cpp ---------------------------------------------------------------------------------
+// The agent: it starts a command.
+
+// Starts a command, or reports by `end` why not: a command that cannot start is no fault of the
+// client. False: the number or the request is one that no client sends.
+bool CommandAgent::start(std::uint32_t id, std::string_view text) {
+  StartRequest request;
+  if (id == 0 || (id & connection_bit) != 0 || find(id) || !request.read(text)) return false;
+  ProcessOptions options;
+  options.on_output = [this, id](Stream stream, std::string_view bytes) {
+    pass_on(id, stream, bytes);
+  };
+  UniqueFd passed;
+  UniqueFd folder;
+  Running& command = commands_.emplace_back();
+  command.id = id;
+  if (contained_) command.oom_kills = oom_kills_here();
+  command.has_input = command.input_watched = request.has_input;
+  auto ready = prepare(request, command, passed, options);
+  if (ready && is_remote_ && !options.work_dir.empty()) {
+    // The command enters the folder that is checked here, whatever its name leads to later.
+    auto opened = PathRules().open_found(options.work_dir);
+    if (opened)
+      folder = opened.take();
+    else
+      ready = opened.error();
+    options.work_dir_fd = folder.get();
+  }
+  command.state = new_run(std::move(options));
+  State& state = *command.state;
+  if (!ready) {
+    state.result.message = ready.error().message;
+    state.result.system_error = ready.error().system_error;
+    state.result.step = "setup";
+  }
+  // A command has the highest score from its start, which needs no right: if memory runs out in a
+  // container, the kernel kills a command and not this agent, which all commands need.
+  if (contained_) (void)write_all(oom_score_.get(), "1000"sv);
+  const bool started = ready && state.start(false);
+  if (contained_) (void)write_all(oom_score_.get(), own_oom_score_);
+  if (!started) {
+    connections_.remove(id);
+    send(FrameKind::end, id, end_text(state.result));
+    commands_.pop_back();
+    return true;
+  }
+  state.forget_start();
+  if (request.waited_for)
+    send(FrameKind::started, id, number_bytes(static_cast<std::size_t>(state.result.pid)));
+  return true;
+}
+
+// Fills in how the command runs. Its variables, each group over the ones before it: those of the
+// agent, HOME and TMPDIR of the sandbox, those of the request. Then what the request unsets is
+// taken out, and variables for a host without a network are added where there are none of their
+// names. The agent's own program, for questions, runs without a sandbox: it holds itself to the
+// roots or to the copy.
+Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, UniqueFd& passed,
+                                     ProcessOptions& options) {
+  // A hello was refused, or was there to prepare a container.
+  if (!environment_)
+    return make_error(ErrorCode::unsupported, "no hello has prepared this agent for commands");
+  if (commands_.size() > most_commands)
+    return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
+  if (request.argv[0].empty() && !workspace_)
+    return make_error(ErrorCode::unsupported,
+                      "this agent is for containers: it answers no questions about files");
+  Variables extra;
+  const auto add = [&extra](std::string_view name, std::string_view value) {
+    extra.push_back({std::string(name), std::string(value)});
+  };
+  if (home_) {
+    add("HOME"sv, home_->path());
+    add("TMPDIR"sv, home_->temporary());
+  }
+  for (std::string_view value : request.set) {
+    const std::string_view name = take_part(value, '=');
+    add(name, value);
+  }
+  auto environment = environment_->resolve(request.work_dir, extra);
+  if (!environment) return environment.failure();
+  for (std::string& variable : environment->variables) {
+    const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
+    if (is_one_of(name, request.unset)) continue;
+    if (!request.venv.empty() && name == "PATH"sv)
+      variable.insert(name.size() + 1, concat("%/bin:", {request.venv}));
+    options.environment.push_back(std::move(variable));
+  }
+  options.sandbox = sandbox_;
+  if (has_proxy_ && !request.argv[0].empty())
+    if (auto ok = give_proxy(command, options); !ok) return ok;
+  for (const std::string& variable : weak_variables_)
+    if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
+      options.environment.push_back(variable);
+  if (request.argv[0].empty()) {
+    request.argv = words_of({"/proc/self/exe", "--place"});
+    options.environment.push_back(workspace_->question());
+    options.sandbox = {};
+  }
+  options.argv.swap(request.argv);
+  options.work_dir.swap(request.work_dir);
+  options.keep_input_open = request.has_input;
+  options.merge_streams = request.merge_streams;
+  options.terminal_rows = request.terminal_rows;
+  options.terminal_cols = request.terminal_cols;
+  options.timeout = request.timeout;
+  options.kill_grace = request.kill_grace;
+  options.uid = uid_;
+  options.gid = gid_;
+  options.supervised = true;
+  options.max_output = 0;
+  if (request.has_script) {
+    auto script = anonymous_file(request.script);
+    if (!script) return script.failure();
+    passed = std::move(*script);
+  } else if (request.follows_session) {
+    if (auto ok = make_session_pipe(command.session_pipe, passed); !ok) return ok;
+  }
+  options.pass_fd = passed.get();
+  return {};
+}
+
+// A command in a sandbox has a network with a socket of its own. All in a container have one
+// network, so each gets a port there: which shows whose connection it is. Without a socket the
+// command does not start, as it would find no proxy at its port, or another command's.
+Expected<void> CommandAgent::give_proxy(Running& command, ProcessOptions& options) {
+  if (contained_) {
+    unsigned port = 0;
+    UniqueFd socket = listen_for_proxy(port);
+    if (!socket) return system_error(errno, "network: a socket for the proxy");
+    connections_.add(command.id, std::move(socket));
+    weak_variables_ = offline_variables(Network::allow, port);
+  }
+  options.on_listener = [this, id = command.id](UniqueFd listener) {
+    connections_.add(id, std::move(listener));
+  };
+  return {};
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_60
+
+#if !defined(CODEEXEC_GROUP_61) && defined(CODEEXEC_IMPLEMENT_PLACES)
+#define CODEEXEC_GROUP_61
+
+// copy/rules_internal.hpp -------------------------------------------------------------------------
+// Which files of a workspace are not copied.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// Lines as in a .gitignore: `*` `?` `[]` within a name, `**` for any folders, `/` at the start or
+// in the middle for a path from the folder of the file, `/` at the end for folders only, `!` for
+// not, `#` for a comment. The last one that fits counts.
+class CopyRules {
+ public:
+  // Lines of all files that count for one folder; those above are not read.
+  static constexpr std::size_t most = 1024;
+
+  // The folder that they stand in, with a slash at its end; or empty.
+  void add(std::string_view folder, std::string_view lines);
+  std::size_t size() const { return patterns_.size(); }
+  void cut(std::size_t size) {
+    while (patterns_.size() > size) patterns_.pop_back();
+  }
+  bool excludes(std::string_view path, bool is_folder) const;
+
+ private:
+  std::vector<std::string> patterns_ = {};  // flags, the folder, a NUL, the pattern
+};
+
+// copy/wire_internal.hpp --------------------------------------------------------------------------
+// The messages between the two sides of a copied workspace.
+
+CODEEXEC_INNER {
+
+// A message begins with four numbers: its kind, and with copy_put the mode, 8 bits up; the size;
+// the time of modification; the size of the path or the text that follows.
+constexpr std::uint64_t copy_note = 1;
+constexpr std::uint64_t copy_gone = 2;
+constexpr std::uint64_t copy_put = 3;
+constexpr std::uint64_t copy_done = 4;
+constexpr std::uint64_t copy_failed = 5;
+
+// In place of the size of a piece: that many zeros more than copy_hole; the file cannot be read on.
+constexpr std::size_t copy_hole = std::size_t{1} << 24;
+constexpr std::size_t copy_broken = 0xffffffff;
+
+constexpr std::uint64_t copy_end = ~std::uint64_t{0};  // in place of the number of a refusal
+constexpr int copy_conflict = 0xffff;                  // in place of an errno
+
+}  // inner
+
+// Bytes to and from the other side, in the calling thread.
+class CopyWire {
+ public:
+  CopyWire(UniqueFd in, UniqueFd out) : in_(std::move(in)), out_(std::move(out)) {}
+
+  bool put(std::string_view bytes);
+  bool put_numbers(std::initializer_list<std::uint64_t> numbers);
+  bool flush();
+  bool get(void* bytes, std::size_t size);
+  // Some bytes, at most so many; none when the other side has gone.
+  std::string_view get_some(std::size_t most);
+  // Called with the bytes that were read, for the credit of the command that sends them.
+  Function<void(std::string_view)> taken = {};
+
+ private:
+  bool fill();
+
+  UniqueFd in_;
+  UniqueFd out_;
+  std::string sending_ = {};
+  std::unique_ptr<char[]> buffer_{new char[longest_payload]};
+  std::string_view got_ = {};
+};
+
+// copy/tree_internal.hpp --------------------------------------------------------------------------
 // Copied workspaces: the tree of one side, its changes, and how those go to the other side.
 //
 // Both sides have a CopyTree with the same list of paths, the agreed one, which holds for each path
@@ -38807,20 +41394,7 @@ class PlaceConnections {
 
 CODEEXEC_INNER {
 
-// A message begins with four numbers: its kind, and with copy_put the mode, 8 bits up; the size;
-// the time of modification; the size of the path or the text that follows.
-constexpr std::uint64_t copy_note = 1;
-constexpr std::uint64_t copy_gone = 2;
-constexpr std::uint64_t copy_put = 3;
-constexpr std::uint64_t copy_done = 4;
-constexpr std::uint64_t copy_failed = 5;
-
-// In place of the size of a piece: that many zeros more than copy_hole; the file cannot be read on.
-constexpr std::size_t copy_hole = std::size_t{1} << 24;
-constexpr std::size_t copy_broken = 0xffffffff;
-
-constexpr std::uint64_t copy_end = ~std::uint64_t{0};  // in place of the number of a refusal
-constexpr int copy_conflict = 0xffff;                  // in place of an errno
+constexpr std::size_t longest_copied_path = 4095;
 
 // Whether `a` is before `b`. The paths in a folder come right behind it.
 bool copy_order(std::string_view a, std::string_view b);
@@ -38837,34 +41411,7 @@ inline std::string_view folder_of(std::string_view path) {
   return path.substr(0, path.size() - std::min(path.size(), base_name(path).size() + 1));
 }
 
-// The options for the other side, and the ground of its question: the workspace and the options.
-Json copy_options(const PlaceOptions& options);
-Json copy_ground(std::string_view ground, const Json& options);
-
-// The program of the other side: it answers until the input ends.
-int serve_copy(const Json& ground, int in, int out);
-
 }  // inner
-
-// Lines as in a .gitignore: `*` `?` `[]` within a name, `**` for any folders, `/` at the start or
-// in the middle for a path from the folder of the file, `/` at the end for folders only, `!` for
-// not, `#` for a comment. The last one that fits counts.
-class CopyRules {
- public:
-  // Lines of all files that count for one folder; those above are not read.
-  static constexpr std::size_t most = 1024;
-
-  // The folder that they stand in, with a slash at its end; or empty.
-  void add(std::string_view folder, std::string_view lines);
-  std::size_t size() const { return patterns_.size(); }
-  void cut(std::size_t size) {
-    while (patterns_.size() > size) patterns_.pop_back();
-  }
-  bool excludes(std::string_view path, bool is_folder) const;
-
- private:
-  std::vector<std::string> patterns_ = {};  // flags, the folder, a NUL, the pattern
-};
 
 // At most 120 bytes and the path of each, twice while it is compared.
 struct CopyEntry {
@@ -38903,31 +41450,42 @@ struct CopyReport {
   std::string text(std::string_view where, std::string& said) const;
 };
 
-// Bytes to and from the other side, in the calling thread.
-class CopyWire {
- public:
-  CopyWire(UniqueFd in, UniqueFd out) : in_(std::move(in)), out_(std::move(out)) {}
-
-  bool put(std::string_view bytes);
-  bool put_numbers(std::initializer_list<std::uint64_t> numbers);
-  bool flush();
-  bool get(void* bytes, std::size_t size);
-  // Some bytes, at most so many; none when the other side has gone.
-  std::string_view get_some(std::size_t most);
-  // Called with the bytes that were read, for the credit of the command that sends them.
-  Function<void(std::string_view)> taken = {};
-
- private:
-  bool fill();
-
-  UniqueFd in_;
-  UniqueFd out_;
-  std::string sending_ = {};
-  std::unique_ptr<char[]> buffer_{new char[longest_payload]};
-  std::string_view got_ = {};
-};
-
 // One side. What comes over the wire is hostile: paths and their order, sizes, numbers.
+//
+//   state    event                                  next     function
+//   agreed   a scan finds no change                 agreed   scan() -> compare()
+//   agreed   a scan finds changes                   scanned  scan() -> compare()
+//   agreed   too many files, or none can be read    agreed   scan() is false, see report.problem
+//   agreed   the other side sends its changes       agreed   take() -> finish_folders(), merge()
+//   scanned  all is sent, the refusals have come    agreed   send() -> take_refusals(), merge()
+//   scanned  it is cancelled meanwhile              agreed   send(); the next scan finds the rest
+//   both     the wire ends, or speaks nonsense      (none)   send(), take() are false
+//
+// What holds: in `agreed`, agreed_ has all paths that both sides have, in order; found_, gone_ and
+// added_ have no meaning. In `scanned`, found_ is the next list, with is_sent at each change, gone_
+// has the paths that are no longer here, and agreed_ is empty. After a lost wire it is not known
+// what the other side has: the tree is not used again, and the copy is made anew.
+//
+// A path in the list is in one of these states, by the fields of its CopyEntry:
+//
+//   path     event                                  next     function
+//   agreed   it is another one now                  sent     compare(): is_sent
+//   agreed   it is not there any more               gone     compare() puts it into gone_
+//   agreed   it is left out now, or lies in such    (none)   compare() forgets it
+//   agreed   the other side sends another one       agreed   put_file(), put_folder()
+//   agreed   the same, but it has changed here      own      may_replace()
+//   agreed   the other side has removed it          (none)   remove(): mode = 0; merge() drops it
+//   sent     the other side has taken it            agreed   take_refusals()
+//   sent     refused: changed there, not writable   own      take_refusals()
+//   sent     refused: the disk there is full        again    take_refusals(): changed = -1
+//   sent     it cannot be read here                 own      send_one(), send_file()
+//   sent     it has gone, or a cancel               again    send_one(), send_file(), send()
+//   own      it is another one now                  sent     compare()
+//   own      it is removed here                     gone     compare()
+//   again    the next scan                          sent     compare(), by is_same()
+//
+// `own` is a path of which each side has another one, or that this side alone has: nothing that the
+// other side sends replaces it, unless both are the same by now.
 class CopyTree {
  public:
   // Of the workspace `base`. The other side may see and change what the rules permit.
@@ -38996,6 +41554,25 @@ class CopyTree {
   std::string parent_path_ = {};
 };
 
+// copy/copy_internal.hpp --------------------------------------------------------------------------
+// The copy of a workspace in the place that a link leads to, at both ends.
+
+CODEEXEC_INNER {
+
+// The subject of a question: the workspace, and the options of its copy.
+Json copy_subject(std::string_view root_list, const Json& options);
+
+// The program of the other side: it answers until the input ends.
+int serve_copy(const Json& subject, int in, int out);
+
+// The folder of a copy of the workspace of that path, which becomes its own: an empty one of that
+// path, where it can be had and the workspace itself is marked, so that it is not empty, or one in
+// $XDG_CACHE_HOME, ~/.cache, /var/tmp or /tmp.
+Expected<std::shared_ptr<const PrivateFolder>> folder_for_copy(std::string& workspace,
+                                                               bool is_marked);
+
+}  // inner
+
 // A file in the workspace while the other side chooses a folder for the copy: where it is in the
 // folder of the same path there, too, both are one, which must not become its own copy. No copy has
 // files of such names. Without a workspace there is none.
@@ -39014,17 +41591,30 @@ class CopyMark {
 };
 
 // The copy of a workspace in the place that a link leads to. Safe from any thread, one at a time.
-class PlaceCopy {
+//
+//   state   event                                        next    function
+//   (none)  the agent's program for it has started       alike   open()
+//   alike   a command comes, the changes here are sent   alike   send()
+//   alike   the workspace here is too large              alike   send() fails: no command starts
+//   alike   a command has ended, its changes are here    alike   fetch()
+//   alike   the copy there is too large, or unreadable   alike   fetch() says so
+//   alike   the wire is lost                             lost    send(), fetch()
+//
+// What holds: in `alike`, both sides have a CopyTree in the state `agreed`, and paths that differ
+// are marked as `own`, or are found by the next scan. In `lost`, changes there are lost with the
+// folder; Target::connect() in the room place sees it and makes a new connection, and with that a
+// new copy, which begins empty.
+class WorkspaceCopy {
  public:
-  static Expected<std::shared_ptr<PlaceCopy>> open(std::shared_ptr<PlaceLink> link,
-                                                   const std::string& workspace,
-                                                   const PathRules& paths, const Json& options);
-  explicit PlaceCopy(std::shared_ptr<PlaceLink> link) : link_(std::move(link)) {}
+  static Expected<std::shared_ptr<WorkspaceCopy>> open(std::shared_ptr<AgentLink> link,
+                                                       const std::string& workspace,
+                                                       const PathRules& paths, const Json& options);
+  explicit WorkspaceCopy(std::shared_ptr<AgentLink> link) : link_(std::move(link)) {}
 
   const std::string& workspace() const { return there_; }
   // The other end has gone: the copy is not known any more.
   bool is_lost() const { return lost_.load(); }
-  const std::shared_ptr<PlaceLink>& link() const { return link_; }
+  const std::shared_ptr<AgentLink>& link() const { return link_; }
   // Before a command: sends the changes of this side.
   Expected<void> send(const std::optional<CancelToken>& cancel, std::vector<std::string>& notes);
   // After it: takes the changes of the other side. Returns a note, or nothing.
@@ -39032,1154 +41622,42 @@ class PlaceCopy {
   // A path that begins with the workspace, as the other side has it.
   void translate(std::string& path) const;
   // The report of a session, with its folder as it is here.
-  std::string told_here(std::string text, const std::string& mark) const;
+  std::string with_local_folder(std::string text, const std::string& mark) const;
 
  private:
   std::string report(std::string_view where);
 
   mutable std::mutex mutex_ = {};
-  const std::shared_ptr<PlaceLink> link_;
+  const std::shared_ptr<AgentLink> link_;
   std::string here_ = {};
   std::string there_ = {};
-  std::unique_ptr<PlaceCommand> command_ = {};
+  std::unique_ptr<AgentCommand> command_ = {};
   std::unique_ptr<CopyWire> wire_ = {};
   std::unique_ptr<CopyTree> tree_ = {};
   std::string said_ = {};
   std::atomic<bool> lost_{false};
 };
 
-// A command in a place with a copy. It ends when its changes have come here.
-class CopiedCommand final : public PlaceCommand {
+// A command in a place with a copy. It ends when its changes have come here: the run then calls
+// recover() twice, first for the CopyFetch and then with the result of that, which is a note or
+// empty.
+class CopiedCommand final : public AgentCommand {
  public:
-  CopiedCommand(PlaceRequest&& request, const std::shared_ptr<PlaceCopy>& copy)
-      : PlaceCommand(copy->link(), std::move(request)), copy_(copy) {}
-  bool ended() const override { return has_fetched_ && PlaceCommand::ended(); }
-  bool is_lost() const override { return !has_fetched_ && PlaceCommand::ended(); }
+  CopiedCommand(StartRequest&& request, const std::shared_ptr<WorkspaceCopy>& copy)
+      : AgentCommand(copy->link(), std::move(request)), copy_(copy) {}
+  bool ended() const override { return has_fetched_ && AgentCommand::ended(); }
+  bool is_lost() const override { return !has_fetched_ && AgentCommand::ended(); }
   std::shared_ptr<Process::State> recover(const ProcessResult* last) override;
   const std::string& note() const { return note_; }
 
  private:
-  const std::shared_ptr<PlaceCopy> copy_;
+  const std::shared_ptr<WorkspaceCopy> copy_;
   std::string note_ = {};
   bool has_fetched_ = false;
 };
 
-// place/agent.cpp ---------------------------------------------------------------------------------
-// The agent: the program in a place that starts the commands there.
-
-// One thread drives all: the orders, the commands, the answers. It holds at most queue_limit bytes
-// and a frame of each command's output, a window of each command's input, and one request.
-//
-//   run() --> waits for hello --> greeted_ --> ending_ --> returns, when no command is left
-//             no other frame      orders       the input has ended, or is wrong, or silent: all
-//             is accepted                      commands are killed, and nothing more is sent
-class PlaceAgent {
- public:
-  PlaceAgent(int in, int out) : in_(in), out_(out) {}
-  PlaceAgent(const PlaceAgent&) = delete;
-  PlaceAgent& operator=(const PlaceAgent&) = delete;
-  int run();
-
- private:
-  using State = Process::State;
-
-  static constexpr std::size_t queue_limit = std::size_t{64} << 10;
-  static constexpr std::size_t most_commands = 1024;
-
-  struct Running {
-    std::uint32_t id = 0;
-    std::shared_ptr<State> state = {};
-    std::size_t credit[2] = {stream_window, stream_window};
-    PlaceWindow input_window = {};
-    std::uint64_t oom_kills = 0;  // at the start, in its container
-    bool has_input = false;
-    bool input_watched = false;  // until the client has been sent input_closed
-    UniqueFd told = UniqueFd();
-  };
-
-  void loop();
-  // So many bytes may be added to the queue.
-  std::size_t room() const {
-    const std::size_t left = queue_limit - std::min(queue_limit, queue_.size());
-    return left < longest_payload / 2 ? 0 : left;
-  }
-  void make_room(Running& command);
-  void receive();
-  bool take(const Frame& frame);
-  bool greet(std::string_view text);
-  Expected<void> settle(const Json& hello, Json& answer);
-  Expected<void> settle_ground(const Json& hello, std::string& ground);
-  Expected<void> settle_sandbox(const Json& hello, std::string_view ground, Json& answer);
-  Expected<void> make_copy(bool is_marked, std::string& ground);
-  bool start(std::uint32_t id, std::string_view text);
-  Expected<void> prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
-                         ProcessOptions& options);
-  Expected<void> give_proxy(Running& command, ProcessOptions& options);
-  void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
-  void watch_input(Running& command);
-  Running* find(std::uint32_t id);
-  void send(FrameKind kind, std::uint32_t id, std::string_view payload);
-  void stay_heard();  // sends what waits, and something where that is due
-  void flush();
-  void end(const char* why);
-
-  const int in_;
-  const int out_;
-  bool ending_ = false;
-  bool killing_ = false;
-  std::string problem_ = {};  // why it ends; empty: the input has ended
-  bool greeted_ = false;
-  bool ends_lines_ = false;  // the way to the client holds back what ends in no newline
-  bool contained_ = false;
-  bool has_proxy_ = false;                          // the client has one
-  bool is_remote_ = false;                          // the workspace is only here
-  std::string ground_ = {};                         // of questions
-  std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
-  long uid_ = -1;                                   // that commands become
-  long gid_ = -1;
-  std::chrono::milliseconds keep_alive_ = std::chrono::seconds(30);
-  Clock::time_point last_heard_ = Clock::now();
-  Clock::time_point last_sent_ = Clock::now();
-  std::optional<Environment> environment_ = {};
-  Sandbox sandbox_ = {};
-  std::shared_ptr<const PrivateFolder> home_ = {};  // of commands in a sandbox
-  std::vector<std::string> weak_variables_ = {};    // that any other setting of them replaces
-  PlaceFrames reader_ = {};
-  std::unique_ptr<char[]> bytes_{new char[longest_payload]};
-  State::ReadBuffer buffer_ = {};
-  std::string request_ = {};  // the parts so far
-  std::uint32_t request_id_ = 0;
-  PlaceQueue queue_ = PlaceQueue();
-  UniqueFd oom_score_ = UniqueFd();
-  std::string own_oom_score_ = {};
-  std::list<Running> commands_ = {};
-  PlaceConnections connections_{[this](FrameKind kind, std::uint32_t id, std::string_view payload) {
-    send(kind, id, payload);
-  }};
-};
-
-int PlaceAgent::run() {
-#if defined(__linux__)
-  // Afterwards the file belongs to root.
-  constexpr char oom_file[] = "/proc/self/oom_score_adj";
-  if (const auto text = read_whole_file(oom_file, 16, "file"sv)) own_oom_score_ = *text;
-  oom_score_.reset(above_standard_streams(::open(oom_file, O_WRONLY | O_CLOEXEC)));
-  // Commands run as the same user. They must not read this program's memory and variables, nor
-  // write to its descriptors, through /proc.
-  ::prctl(PR_SET_DUMPABLE, 0);
-#endif
-  const int flags = ::fcntl(out_, F_GETFL);
-  ::fcntl(out_, F_SETFL, flags | O_NONBLOCK);
-  for (const int fd : {in_, out_}) widen_pipe(fd);
-  queue_.bytes = concat("%%\n", {greeting_mark, place_protocol});
-  flush();
-  loop();
-  std::string bye;
-  put_frame(bye, FrameKind::bye, 0, {});
-  if (queue_.empty()) (void)write_to_pipe(out_, bye);
-  ::fcntl(out_, F_SETFL, flags);
-  if (problem_.empty()) return 0;
-  std::fprintf(stderr, "codeexec place: %s\n", problem_.c_str());
-  return 1;
-}
-
-void PlaceAgent::loop() {
-  std::vector<pollfd> set;
-  while (!ending_ || !commands_.empty()) {
-    const bool full = queue_.size() > 4 * queue_limit;
-    set.clear();
-    set.push_back({ending_ ? -1 : in_, full ? short{0} : short{POLLIN}, 0});
-    set.push_back({ending_ || queue_.empty() ? -1 : out_, POLLOUT, 0});
-    // Before the hello there is no deadline: a client that has gone ends the pipe.
-    Clock::time_point deadline =
-        ending_ || !greeted_
-            ? Clock::time_point::max()
-            : std::min(later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_)));
-    // The first command becomes the last one, so that each gets its share of the room.
-    if (commands_.size() > 1) commands_.splice(commands_.end(), commands_, commands_.begin());
-    const std::size_t polled = commands_.size();
-    for (Running& command : commands_) {
-      make_room(command);
-      command.state->add_descriptors(set);
-      deadline = std::min(deadline, command.state->deadline());
-    }
-    deadline = std::min(deadline, connections_.watch(set, room(), commands_.size()));
-    // The commands have not looked at kill_asked yet.
-    if (std::exchange(killing_, false)) deadline = Clock::now();
-    wait_for_events(set, deadline);
-    const Clock::time_point woke = Clock::now();
-    connections_.serve(set, bytes_.get());
-    if (set[0].revents) receive();
-    std::size_t left = polled;
-    for (auto at = commands_.begin(); left > 0; --left) {
-      Running& command = *at;
-      command.state->step(set, buffer_);
-      if (!command.state->over()) {
-        if (command.input_watched) watch_input(command);
-        ++at;
-        continue;
-      }
-      ProcessResult& result = command.state->result;
-      if (contained_ && oom_kills_here() > command.oom_kills && result.limits_reached.empty())
-        result.limits_reached.push_back("memory");
-      if (command.told) {
-        const std::string told = read_session_text(command.told);
-        for (std::size_t i = 0; i < told.size(); i += longest_payload)
-          send(FrameKind::told, command.id, std::string_view(told).substr(i, longest_payload));
-      }
-      connections_.remove(command.id);
-      send(FrameKind::end, command.id, end_text(result));
-      at = commands_.erase(at);
-    }
-    if (ending_) continue;
-    // What has come since the wait is not read yet.
-    if (woke >= later(last_heard_, keep_alive_))
-      end("nothing was heard for the time of keep_alive");
-    stay_heard();
-  }
-}
-
-// A stream is read only as far as the client has room for it. The output of a command that is
-// killed with the connection is dropped.
-void PlaceAgent::make_room(Running& command) {
-  const std::size_t most = room() == 0 ? 0 : longest_payload;
-  for (const Stream stream : {Stream::out, Stream::err})
-    command.state->room(stream) =
-        ending_ ? longest_payload : std::min(most, command.credit[stream == Stream::out ? 0 : 1]);
-}
-
-void PlaceAgent::receive() {
-  const ssize_t size = ::read(in_, bytes_.get(), longest_payload);
-  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (size <= 0) return end(size < 0 ? "the input cannot be read" : nullptr);
-  last_heard_ = Clock::now();
-  if (!reader_.add({bytes_.get(), static_cast<std::size_t>(size)}, [this](const Frame& frame) {
-        // Many that come at once may take long to start.
-        if (frame.kind == FrameKind::start) stay_heard();
-        return !ending_ && take(frame);
-      }))
-    end("what came in is not of this protocol");
-}
-
-void PlaceAgent::end(const char* why) {
-  if (ending_) return;
-  ending_ = killing_ = true;
-  if (why) problem_ = why;
-  connections_.clear();
-  for (Running& command : commands_) {
-    command.state->kill_asked.store(true);
-    make_room(command);
-  }
-}
-
-auto PlaceAgent::find(std::uint32_t id) -> Running* {
-  for (Running& command : commands_)
-    if (command.id == id) return &command;
-  return nullptr;
-}
-
-// An order for a command that has just ended is ignored: the client could not know.
-bool PlaceAgent::take(const Frame& frame) {
-  const std::string_view payload = frame.payload;
-  if (frame.kind == FrameKind::ping) return true;
-  if (frame.kind == FrameKind::hello) return !greeted_ && greet(payload);
-  if (!greeted_) return false;
-  if (frame.kind == FrameKind::request || frame.kind == FrameKind::start) {
-    if (!request_.empty() && frame.id != request_id_) return false;
-    if (request_.size() + payload.size() > longest_request) return false;
-    request_id_ = frame.id;
-    request_ += payload;
-    if (frame.kind == FrameKind::request) return true;
-    const std::string request = std::exchange(request_, {});
-    return start(frame.id, request);
-  }
-  if ((frame.id & connection_bit) != 0) return connections_.take(frame);
-  Running* const command = find(frame.id);
-  const auto is = [&frame](FrameKind kind, std::size_t size) {
-    return frame.kind == kind && frame.payload.size() == size;
-  };
-  if (frame.kind == FrameKind::input) {
-    if (!command) return true;
-    if (!command->has_input || !command->input_window.use(payload.size())) return false;
-    command->state->give_input(payload);
-    return true;
-  }
-  if (is(FrameKind::input_end, 0)) {
-    if (command) command->state->end_input();
-    return true;
-  }
-  if (is(FrameKind::resize, 8)) {
-    const TerminalSize size = {static_cast<int>(number_in(payload) & INT_MAX),
-                               static_cast<int>(number_in(payload.substr(4)) & INT_MAX)};
-    if (command && command->state->resize(size)) command->state->apply_size();
-    return size.is_valid();
-  }
-  if (is(FrameKind::signal, 1)) {
-    const int number = static_cast<unsigned char>(payload[0]);
-    if (!command || number == 0 || number > 64) return number <= 64;
-    if (number == SIGKILL)
-      command->state->kill_asked.store(true);
-    else
-      command->state->signal_tree(number);
-    return true;
-  }
-  Channel channel{};
-  std::size_t bytes = 0;
-  if (frame.kind != FrameKind::credit || !read_credit(frame, channel, bytes)) return false;
-  if (!command) return true;
-  if (channel == Channel::input) return false;
-  std::size_t& credit = command->credit[channel == Channel::out ? 0 : 1];
-  if (bytes > most_window - credit) return false;
-  credit += bytes;
-  return true;
-}
-
-bool PlaceAgent::greet(std::string_view text) {
-  const auto hello = Json::parse(text);
-  if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
-  greeted_ = true;
-  ends_lines_ = (*hello)["lines"sv].as_bool();
-  Json answer = Json::object();
-  set_member(answer, "protocol", place_protocol);
-  set_member(answer, "version", CODEEXEC_VERSION_STRING);
-  set_member(answer, "resizes", true);
-  set_member(answer, "connections", true);
-  if (const auto ok = settle(*hello, answer); !ok) set_member(answer, "error", ok.error().message);
-  send(FrameKind::hello, 0, answer.dump());
-  return true;
-}
-
-// Prepares the place as a hello asks for it, and describes it in the answer.
-Expected<void> PlaceAgent::settle(const Json& hello, Json& answer) {
-  const auto refusal = [](const char* why, Pieces values = {}) {
-    return make_error(ErrorCode::unsupported, why, values);
-  };
-  if (hello["protocol"sv].as_integer() != place_protocol) return refusal("another protocol");
-  keep_alive_ = std::chrono::milliseconds(
-      std::max<std::int64_t>(1000, hello["keep_alive"sv].as_integer(keep_alive_.count())));
-  set_member(answer, "nonces", answers_to(hello["nonces"sv]));
-  if (const Json* const wanted = hello.find("prepare"sv)) {
-    // A container may have the machine's process table, but never its mounts.
-    const Json& mounts = hello["mounts"sv];
-    if (mounts.is_string() && mounts.as_string() != own_namespace("mnt"))
-      set_member(answer, "lacks", prepare_container(*wanted));
-    return {};
-  }
-  has_proxy_ = hello["connections"sv].as_bool();
-  // No other proxy is reached.
-  if (has_proxy_)
-    for (const std::string& variable : offline_variables(Network::allow))
-      ::unsetenv(variable.substr(0, variable.find('=')).c_str());
-  contained_ = hello["container"sv].as_bool();
-  if (contained_ && !settle_in_container(hello, uid_, gid_))
-    return refusal("unable to find user %", {hello["user"sv].as_string()});
-  utsname system{};
-  if (::uname(&system) == 0) {
-    set_member(answer, "machine", system.machine);
-    set_member(answer, "host", system.nodename);
-  }
-  std::string ground = hello["ground"sv].as_string();
-  if (auto ok = settle_ground(hello, ground); !ok) return ok;
-  set_member(answer, "ground", ground);
-  return settle_sandbox(hello, ground, answer);
-}
-
-// Finds the workspace, or makes the copy of it, and the variables of commands.
-Expected<void> PlaceAgent::settle_ground(const Json& hello, std::string& ground) {
-  is_remote_ = hello["remote"sv].as_bool();
-  if (is_remote_ && !hello["found"sv].as_bool())
-    if (auto ok = find_ground(ground); !ok) return ok;
-  if (const Json* const copy = hello.find("copy"sv)) {
-    if (auto ok = make_copy(hello["marked"sv].as_bool(), ground); !ok) return ok;
-    ground_ = copy_ground(ground, *copy).dump();
-  } else {
-    ground_ = Json(ground).dump();
-  }
-  EnvironmentOptions variables;
-  variables.keep_all = true;
-  if (is_remote_) roots_in(ground, variables.workspace);
-  variables.auto_venv = hello["auto_venv"sv].as_bool();
-  variables.venv_path = hello["venv"sv].as_string();
-  look_at_home(variables.venv_path);
-  auto environment = Environment::create(variables);
-  if (!environment) return environment.failure();
-  environment_ = std::move(*environment);
-  return {};
-}
-
-// Makes the sandbox of commands, and their home where they are in one.
-Expected<void> PlaceAgent::settle_sandbox(const Json& hello, std::string_view ground,
-                                          Json& answer) {
-  SandboxOptions wanted = sandbox_options_from(hello["sandbox"sv]);
-  const char* const path = std::getenv("PATH");
-  if (path) wanted.search_path = path;
-  const char* home = std::getenv("HOME");
-  if (wanted.mode != SandboxMode::off) {
-    auto folder = PrivateFolder::create("private_home", "codeexec-home-"sv);
-    if (!folder) return folder.failure();
-    home_ = std::move(*folder);
-    home = home_->path().c_str();
-    wanted.writable.push_back(home_->path());
-    std::string workspace;
-    const std::vector<Root> roots = roots_in(ground, workspace);
-    if (roots.empty() && !workspace.empty()) wanted.writable.push_back(workspace);
-    for (const Root& root : roots)
-      if (root.permission != Permission::none)
-        (root.permission == Permission::write ? wanted.writable : wanted.readable)
-            .push_back(root.path);
-    weak_variables_ = offline_variables(wanted.network);
-    add_toolchains(*environment_, weak_variables_);
-  }
-  set_member(answer, "uid", static_cast<unsigned long long>(::getuid()));
-  set_member(answer, "home", home ? home : "");
-  auto sandbox = Sandbox::create(wanted);
-  if (!sandbox) return with_prefix("sandbox: ", {}, sandbox.error());
-  sandbox_ = std::move(*sandbox);
-  if (wanted.network == Network::allow && sandbox_.report().network == Network::host)
-    return make_error(ErrorCode::unsupported, "network: 'allow' cannot be had: %",
-                      {joined(sandbox_.report().missing, "; "sv)});
-  set_member(answer, "sandbox", to_json(sandbox_.report()));
-  return {};
-}
-
-// The workspace becomes a folder of this side, and so do the roots in it or around it.
-Expected<void> PlaceAgent::make_copy(bool is_marked, std::string& ground) {
-  std::string workspace;
-  std::vector<Root> roots = roots_in(ground, workspace);
-  const std::string there = workspace;
-  auto folder = PrivateFolder::for_copy(workspace, is_marked);
-  if (!folder) return folder.failure();
-  copy_ = std::move(*folder);
-  for (Root& root : roots)
-    root.path = codeexec::is_within(root.path, there) ? workspace + root.path.substr(there.size())
-                                                      : workspace;
-  ground = ground_of(workspace, roots);
-  return {};
-}
-
-bool PlaceAgent::start(std::uint32_t id, std::string_view text) {
-  PlaceRequest request;
-  if (id == 0 || (id & connection_bit) != 0 || find(id) || !request.read(text)) return false;
-  ProcessOptions options;
-  options.on_output = [this, id](Stream stream, std::string_view bytes) {
-    pass_on(id, stream, bytes);
-  };
-  UniqueFd passed;
-  UniqueFd folder;
-  Running& command = commands_.emplace_back();
-  command.id = id;
-  if (contained_) command.oom_kills = oom_kills_here();
-  command.has_input = command.input_watched = request.has_input;
-  auto ready = prepare(request, command, passed, options);
-  if (ready && is_remote_ && !options.work_dir.empty()) {
-    // The command enters the folder that is checked here, whatever its name leads to later.
-    auto opened = PathRules().open_found(options.work_dir);
-    if (opened)
-      folder = opened.take();
-    else
-      ready = opened.error();
-    options.work_dir_fd = folder.get();
-  }
-  command.state = new_run(std::move(options));
-  State& state = *command.state;
-  if (!ready) {
-    state.result.message = ready.error().message;
-    state.result.system_error = ready.error().system_error;
-    state.result.step = "setup";
-  }
-  // A command has the highest score from its start, which needs no right: if memory runs out in a
-  // container, the kernel kills a command and not this agent, which all commands need.
-  if (contained_) (void)write_all(oom_score_.get(), "1000"sv);
-  const bool started = ready && state.start(false);
-  if (contained_) (void)write_all(oom_score_.get(), own_oom_score_);
-  if (!started) {
-    connections_.remove(id);
-    send(FrameKind::end, id, end_text(state.result));
-    commands_.pop_back();
-    return true;
-  }
-  state.forget_start();
-  if (request.waited_for)
-    send(FrameKind::started, id, number_bytes(static_cast<std::size_t>(state.result.pid)));
-  return true;
-}
-
-Expected<void> PlaceAgent::prepare(PlaceRequest& request, Running& command, UniqueFd& passed,
-                                   ProcessOptions& options) {
-  if (commands_.size() > most_commands)
-    return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
-  Variables extra;
-  const auto add = [&extra](std::string_view name, std::string_view value) {
-    extra.push_back({std::string(name), std::string(value)});
-  };
-  if (home_) {
-    add("HOME"sv, home_->path());
-    add("TMPDIR"sv, home_->temporary());
-  }
-  for (std::string_view value : request.set) {
-    const std::string_view name = take_part(value, '=');
-    add(name, value);
-  }
-  auto environment = environment_->resolve(request.work_dir, extra);
-  if (!environment) return environment.failure();
-  for (std::string& variable : environment->variables) {
-    const std::string_view name = std::string_view(variable).substr(0, variable.find('='));
-    if (is_one_of(name, request.unset)) continue;
-    if (!request.venv.empty() && name == "PATH"sv)
-      variable.insert(name.size() + 1, concat("%/bin:", {request.venv}));
-    options.environment.push_back(std::move(variable));
-  }
-  options.sandbox = sandbox_;
-  if (has_proxy_ && !request.argv[0].empty())
-    if (auto ok = give_proxy(command, options); !ok) return ok;
-  for (const std::string& variable : weak_variables_)
-    if (!value_of(options.environment, std::string_view(variable).substr(0, variable.find('='))))
-      options.environment.push_back(variable);
-  if (request.argv[0].empty()) {
-    request.argv = words_of({"/proc/self/exe", "--place"});
-    options.environment.push_back(concat("%=%", {question_variable, ground_}));
-    options.sandbox = {};
-  }
-  options.argv.swap(request.argv);
-  options.work_dir.swap(request.work_dir);
-  options.keep_input_open = request.has_input;
-  options.merge_streams = request.merge_streams;
-  options.terminal_rows = request.terminal_rows;
-  options.terminal_cols = request.terminal_cols;
-  options.timeout = request.timeout;
-  options.kill_grace = request.kill_grace;
-  options.uid = uid_;
-  options.gid = gid_;
-  options.supervised = true;
-  options.max_output = 0;
-  if (request.has_script) {
-    auto script = anonymous_file(request.script);
-    if (!script) return script.failure();
-    passed = std::move(*script);
-  } else if (request.tells) {
-    if (auto ok = make_session_pipe(command.told, passed); !ok) return ok;
-  }
-  options.pass_fd = passed.get();
-  return {};
-}
-
-// A command in a sandbox has a network with a socket of its own. All in a container have one
-// network, so each gets a port there.
-Expected<void> PlaceAgent::give_proxy(Running& command, ProcessOptions& options) {
-  if (contained_) {
-    unsigned port = 0;
-    UniqueFd socket = listen_for_proxy(port);
-    if (!socket) return system_error(errno, "network: a socket for the proxy");
-    connections_.add(command.id, std::move(socket));
-    weak_variables_ = offline_variables(Network::allow, port);
-  }
-  options.on_listener = [this, id = command.id](UniqueFd listener) {
-    connections_.add(id, std::move(listener));
-  };
-  return {};
-}
-
-void PlaceAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
-  Running* const command = find(id);
-  if (!command || ending_) return;
-  const std::size_t which = stream == Stream::out ? 0 : 1;
-  command->credit[which] -= bytes.size();
-  command->state->room(stream) -= bytes.size();
-  send(which == 0 ? FrameKind::out : FrameKind::err, id, bytes);
-}
-
-// Reports how much of the input the program has read, and when it reads no more.
-void PlaceAgent::watch_input(Running& command) {
-  const State& state = *command.state;
-  if (!state.takes_input()) {
-    command.input_watched = false;
-    return send(FrameKind::input_closed, command.id, {});
-  }
-  const std::size_t credit = command.input_window.credit(state.waiting_input(), commands_.size());
-  if (credit != 0) send(FrameKind::credit, command.id, credit_text(Channel::input, credit));
-}
-
-void PlaceAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
-  if (ending_) return;
-  put_frame(queue_.bytes, kind, id, payload);
-  if (ends_lines_) put_frame(queue_.bytes, FrameKind::ping, 0, "\n"sv);
-}
-
-void PlaceAgent::stay_heard() {
-  if (Clock::now() >= later(last_sent_, ping_after(keep_alive_))) send(FrameKind::ping, 0, {});
-  flush();
-}
-
-void PlaceAgent::flush() {
-  if (ending_ || queue_.empty()) return;
-  const ssize_t size = queue_.write_to(out_);
-  if (size > 0)
-    last_sent_ = Clock::now();
-  else if (size < 0 && errno != EAGAIN && errno != EINTR)
-    end("nobody reads the output");
-}
-
-int place_main(int in, int out) {
-  if (const char* const start = std::getenv(start_variable)) {
-    (void)!::chdir(start);
-    ::unsetenv(start_variable);
-  }
-  const char* const ground = std::getenv(question_variable);
-  return ground ? answer_question(ground, in, out) : PlaceAgent(in, out).run();
-}
-
-// place/bring.cpp ---------------------------------------------------------------------------------
-// Getting the agent to a place whose transport leads to a shell.
-
-namespace {
-
-// For any POSIX shell, which reads the script from the same pipe as the file: the client sends the
-// file only when the script asks for it. The shell becomes the agent, or writes one line of why
-// not.
-// CODEEXEC_PLACE_CACHE names a folder that is tried first: the cache may lie in a workspace.
-//   h  SHA-256 of the file    s  its size    m  its processor
-// The script enters a folder before it checks it: the folder belongs to this user and is closed to
-// all others, so that a user who may write to the parent folder cannot put another file there.
-constexpr char bring_script[] =
-    "{ CODEEXEC_PLACE_START=`pwd`; export CODEEXEC_PLACE_START; u=`umask`; umask 077; i=`id -u`; "
-    "w=\n"
-    "n=codeexec-mcp-" CODEEXEC_VERSION_STRING
-    "-$h; t=$n.$$; k=$((s/1024+64))\n"
-    "no() { echo \"place_agent: $*\" >&2; exit 1; }\n"
-    "ok() { [ -f $1 ] && case `$c <$1` in $h*) ;; *) false; esac; }\n"
-    "case `uname -m` in $m) ;; *) no \"it is for $m, and there is `uname -m`\"; esac\n"
-    "for c in sha256sum 'shasum -a 256' 'openssl dgst -sha256 -r' ''; do\n"
-    "$c </dev/null >/dev/null 2>&1 && break; done\n"
-    "[ \"$c\" ] || no it is checked by sha256sum, shasum or openssl, and none is there\n"
-    "f=${CODEEXEC_PLACE_CACHE:+$CODEEXEC_PLACE_CACHE/codeexec-$i}; unset CODEEXEC_PLACE_CACHE\n"
-    "for d in ${f:+\"$f\"} "
-    "\"${XDG_CACHE_HOME:-${HOME:-/dev/null}/.cache}/codeexec\" "
-    "\"${HOME:-/dev/null}/.codeexec\" /var/tmp/codeexec-$i /tmp/codeexec-$i; do\n"
-    "e=`mkdir -p \"$d\" 2>&1 && cd \"$d\" 2>&1` && cd \"$d\" || { w=\"$w; $e\"; continue; }\n"
-    "set -- `ls -ldn .`\n"
-    "case $1:$3 in drwx------*:$i) ;; "
-    "*) w=\"$w; $d is of another user, or open to others\"; continue; esac\n"
-    "ok $n && { umask $u; exec ./$n --place; }\n"
-    "set -- `df -Pk . 2>/dev/null | tail -n 1`\n"
-    "[ \"${4:-$k}\" -lt $k ] 2>/dev/null && { w=\"$w; $d has no room for $k KiB\"; continue; }\n"
-    "e=`{ true >$t && chmod 700 $t; } 2>&1` || { w=\"$w; $d: $e\"; continue; }\n"
-    "./$t 2>/dev/null || { rm -f $t; w=\"$w; $d is mounted noexec\"; continue; }\n"
-    "echo codeexec-bring\n"
-    "e=`head -c $s 2>&1 >$t` && ok $t && mv -f $t $n && { umask $u; exec ./$n --place; }\n"
-    "rm -f $t; no \"$d/$n has not come whole. $e\"\n"
-    "done; no \"no folder takes it$w\"; }\n";
-
-// As `uname -m` says it, or a pattern for that.
-std::string_view machine_of(std::string_view file) {
-  if (file.size() < 20 || !starts_with(file, "\177ELF"sv)) return "*";
-  // All of these write the lower byte first.
-  switch (static_cast<unsigned char>(file[18]) | static_cast<unsigned char>(file[19]) << 8) {
-    case 40:
-      return "arm*";
-    case 62:
-      return "x86_64";
-    case 183:
-      return "aarch64";
-    case 243:
-      return "riscv64";
-    default:
-      return "*"sv;
-  }
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string bring_text(std::string_view file) {
-  return concat("h=%; s=%; m='%'\n%", {sha256(file), file.size(), machine_of(file), bring_script});
-}
-
-}  // inner
-
-// place/command.cpp -------------------------------------------------------------------------------
-// One command in a place.
-
-PlaceSettings::PlaceSettings(Environment variables, std::string shell_path, const Variables& set)
-    : environment(std::move(variables)),
-      shell(std::move(shell_path)),
-      sets_path(sets_variable(set, "PATH"sv)),
-      sets_lang(sets_variable(set, "LANG"sv)) {}
-
-Expected<void> PlaceCommand::request_for(const Command& command, Executor::Admission& admission,
-                                         const PlaceSettings& settings, PlaceRequest& request) {
-  // This is checked before any lock: in a fork, a thread that is not here may hold it.
-  if (settings.owner != ::getpid())
-    return make_error(ErrorCode::unsupported,
-                      "this process is a fork of the one that the connection belongs to, and needs "
-                      "an executor of its own");
-  auto environment = settings.environment.resolve(admission.directory.path, command.environment);
-  if (!environment) return environment.failure();
-  admission.result.venv = environment->venv;
-  request.work_dir = admission.directory.path;
-  request.unset = admission.unset;
-  const bool sets_path = settings.sets_path || sets_variable(command.environment, "PATH"sv);
-  const bool sets_lang = settings.sets_lang || sets_variable(command.environment, "LANG"sv);
-  if (!sets_path) request.venv = environment->venv;
-  for (std::string& variable : environment->variables)
-    if ((sets_path || !starts_with(variable, "PATH="sv)) &&
-        (sets_lang || !starts_with(variable, "LANG="sv)))
-      request.set.push_back(std::move(variable));
-
-  request.argv = admission.words_to_run(command, settings.shell, environment->prefix);
-  if (!admission.admitted()) return {};
-  request.tells = admission.third == Executor::Admission::Third::session;
-  request.has_script = admission.third == Executor::Admission::Third::script;
-  if (request.has_script) request.script = command.script;
-  std::size_t size = request.script.size();
-  for (const auto* texts : {&request.argv, &request.set, &request.unset}) {
-    size += total_size(*texts) + texts->size();
-    for (const std::string& text : *texts)
-      if (has_nul(text))
-        return make_error(ErrorCode::invalid_argument,
-                          "a command has a NUL byte in it, which no program can be given");
-  }
-  if (size > longest_request - longest_payload)
-    return make_error(ErrorCode::limit, "a command may have at most 64 MiB in a place");
-  request.merge_streams = admission.process.merge_streams;
-  request.terminal_rows = command.terminal_rows;
-  request.terminal_cols = command.terminal_cols;
-  request.has_input = !command.input.empty() || command.keep_input_open;
-  const ProcessOptions& process = admission.process;
-  request.kill_grace = process.kill_grace;
-  // This side keeps the time limit. The agent has a later one, if the connection hangs.
-  constexpr std::chrono::milliseconds slack = std::chrono::seconds(1);
-  if (process.timeout < no_limit - process.kill_grace - slack)
-    request.timeout = process.timeout + process.kill_grace + slack;
-  return {};
-}
-
-PlaceCommand::~PlaceCommand() {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (!streams_.running) {
-    link_->commands_.erase(streams_.id);
-    return;
-  }
-  link_->send(FrameKind::signal, streams_.id, kill_text);
-  link_->commands_[streams_.id] = nullptr;
-}
-
-bool PlaceCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
-                          ProcessResult& failure) {
-  const auto fail = [&failure](int error, std::string_view what) {
-    failure.outcome = Outcome::not_started;
-    failure.step = "setup";
-    failure.system_error = error;
-    failure.message = concat("%: %", {what, errno_text(error)});
-    return false;
-  };
-  if (!make_pipe(streams_.out.reader, streams_.out.writer) ||
-      (!request_.merge_streams && !make_pipe(streams_.err.reader, streams_.err.writer)) ||
-      (request_.has_input && !make_pipe(streams_.input_reader, input_writer_)))
-    return fail(errno, "cannot make the pipes of a command"sv);
-  for (const UniqueFd* fd : {&streams_.out.reader, &streams_.out.writer, &streams_.err.reader,
-                             &streams_.err.writer, &streams_.input_reader, &input_writer_})
-    if (*fd) set_nonblocking(*fd);
-  request_.waited_for = wait;
-  const std::string text = request_.text();
-  std::unique_lock<std::mutex> lock(link_->mutex_);
-  if (link_->lost()) {
-    lost_ = true;
-    tell_end(failure);
-    failure.outcome = Outcome::not_started;
-    failure.step = "place";
-    return false;
-  }
-  do streams_.id = ++link_->last_id_ & ~connection_bit;
-  while (streams_.id == 0 || link_->commands_.count(streams_.id) != 0);
-  link_->commands_[streams_.id] = this;
-  streams_.running = true;
-  std::string_view rest = text;
-  for (; rest.size() > longest_payload; rest.remove_prefix(longest_payload))
-    link_->send(FrameKind::request, streams_.id, rest.substr(0, longest_payload));
-  link_->send(FrameKind::start, streams_.id, rest);
-  if (!wait) return true;
-  wait_for_start(lock, cancel);
-  if (!has_begun()) {
-    const bool cancelled = cancel && cancel->cancelled();
-    failure.outcome = cancelled ? Outcome::cancelled : Outcome::unknown;
-    failure.step = "start";
-    failure.message = concat("% has not begun it %, and kills it if it does",
-                             {link_->name_, cancelled ? "yet" : "in time"});
-    return false;
-  }
-  if (started_ || !end_ || end_->outcome != Outcome::not_started) return true;
-  tell_end(failure);
-  return false;
-}
-
-void PlaceCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
-                                  const std::optional<CancelToken>& cancel,
-                                  Clock::time_point deadline) const {
-  lock.unlock();
-  wait_for_event(begun_, cancel, deadline);
-  lock.lock();
-}
-
-void PlaceCommand::take(Stream stream, std::string_view bytes,
-                        FunctionRef<void(std::string_view)> use) {
-  if (bytes.empty()) return;
-  use(bytes);
-  const Channel channel = stream == Stream::out ? Channel::out : Channel::err;
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  PlaceStreams::Flow& taken = streams_.flow(channel);
-  taken.untaken -= std::min(taken.untaken, bytes.size());
-  if (!streams_.running) return;
-  const std::size_t credit = taken.window.credit(taken.untaken, link_->commands_.size());
-  if (credit != 0) link_->send(FrameKind::credit, streams_.id, credit_text(channel, credit));
-}
-
-UniqueFd PlaceCommand::take_input(std::string_view& given) {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  streams_.input = std::exchange(given, {});
-  if (input_writer_) link_->wake();
-  return std::move(input_writer_);
-}
-
-bool PlaceCommand::ended() const {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  return !streams_.running && streams_.out.untaken == 0 && streams_.err.untaken == 0;
-}
-
-bool PlaceCommand::was_lost() const {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  return lost_ && !link_->has_left_;
-}
-
-bool PlaceCommand::signal(int number) {
-  const char byte = static_cast<char>(number);
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (!streams_.running || number <= 0 || number > 64) return false;
-  link_->send(FrameKind::signal, streams_.id, {&byte, 1});
-  return true;
-}
-
-bool PlaceCommand::can_resize() const {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  return link_->resizes_;
-}
-
-void PlaceCommand::resize(TerminalSize size) {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  if (streams_.running)
-    link_->send(FrameKind::resize, streams_.id,
-                number_bytes(static_cast<std::size_t>(size.rows)) +
-                    number_bytes(static_cast<std::size_t>(size.cols)));
-}
-
-// Closes the pipes as soon as all output is in them, which ends the wait for it.
-void PlaceCommand::come_to_an_end() {
-  streams_.running = false;
-  streams_.input_reader.reset();
-  for (PlaceStreams::Flow* const flow : {&streams_.out, &streams_.err}) {
-    flow->ended = true;
-    flow->write();
-  }
-  begun_.cancel();
-}
-
-void PlaceCommand::tell_end(ProcessResult& result) const {
-  if (lost_) {
-    result.outcome = Outcome::unknown;
-    result.message =
-        concat("the connection to % was lost (%%",
-               {link_->name_, link_->reason_,
-                request_.waited_for && !started_ ? ") before it was known to have begun"
-                                                 : "): what ran there is ended with it"});
-    return;
-  }
-  if (!end_) {
-    result.outcome = Outcome::unknown;
-    result.message = concat(
-        "% has not told its end in time after it was killed; some of its processes may still be "
-        "running",
-        {link_->name_});
-    return;
-  }
-  result = *end_;
-}
-
-void PlaceCommand::finish(ProcessResult& result) {
-  const std::lock_guard<std::mutex> lock(link_->mutex_);
-  tell_end(result);
-  streams_.input = {};
-}
-
-// place/connections.cpp ---------------------------------------------------------------------------
-// The agent's end of the connections that commands make to the client's proxy.
-
-CODEEXEC_INNER {
-
-UniqueFd listen_for_proxy(unsigned& port) {
-#if defined(__linux__)
-  constexpr int backlog = 512;
-  UniqueFd fd(
-      above_standard_streams(::socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* const any = reinterpret_cast<sockaddr*>(&address);
-  if (!fd || ::bind(fd.get(), any, size) != 0 || ::listen(fd.get(), backlog) != 0 ||
-      ::getsockname(fd.get(), any, &size) != 0)
-    return {};
-  port = ntohs(address.sin_port);
-  return fd;
-#else
-  port = 0;
-  errno = ENOSYS;
-  return {};
-#endif
-}
-
-}  // inner
-
-void PlaceConnections::remove(std::uint32_t command) {
-  for (Place next = connections_.begin(); next != connections_.end();)
-    next = next->listener->command == command ? drop(next) : std::next(next);
-  listeners_.remove_if([&](const Listener& listener) { return listener.command == command; });
-}
-
-void PlaceConnections::clear() {
-  connections_.clear();
-  listeners_.clear();
-}
-
-Clock::time_point PlaceConnections::watch(std::vector<pollfd>& set, std::size_t room,
-                                          std::size_t commands) {
-  first_ = set.size();
-  room_ = room;
-  commands_ = commands;
-  if (retry_ != Clock::time_point::max() && Clock::now() >= retry_)
-    retry_ = Clock::time_point::max();
-  // The first connection becomes the last one, so that each gets its share of the room.
-  if (connections_.size() > 1)
-    connections_.splice(connections_.end(), connections_, connections_.begin());
-  for (const Listener& listener : listeners_)
-    set.push_back({room > 0 && has_room(listener) ? listener.socket.get() : -1, POLLIN, 0});
-  for (const Connection& connection : connections_) {
-    int events = connection.out.waiting.empty() ? 0 : POLLOUT;
-    if (room > 0 && connection.input_window > 0) events |= POLLIN;
-    if (connection.source == PlaceStreams::Source::nothing) events &= ~POLLIN;
-    set.push_back({events != 0 ? connection.out.writer.get() : -1, static_cast<short>(events), 0});
-  }
-  return retry_;
-}
-
-void PlaceConnections::serve(const std::vector<pollfd>& set, char* buffer) {
-  std::size_t at = first_ + listeners_.size();
-  for (Place next = connections_.begin(); next != connections_.end(); ++at) {
-    if (set[at].revents != 0) {
-      if (!next->out.waiting.empty()) write(*next);
-      read(*next, buffer);
-    }
-    next = next->is_over() ? drop(next) : std::next(next);
-  }
-  at = first_;
-  for (Listener& listener : listeners_)
-    if (set[at++].revents != 0) accept_all(listener);
-}
-
-void PlaceConnections::accept_all([[maybe_unused]] Listener& listener) {
-#if defined(__linux__)
-  while (has_room(listener)) {
-    UniqueFd fd(above_standard_streams(
-        ::accept4(listener.socket.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC)));
-    if (!fd && (errno == EINTR || errno == ECONNABORTED)) continue;
-    if (!fd && errno != EAGAIN) retry_ = later(Clock::now(), std::chrono::milliseconds(100));
-    if (!fd) return;
-    Connection& connection = connections_.emplace_back();
-    do connection.id = ++last_id_ | connection_bit;
-    while (&*find(connection.id) != &connection);
-    connection.listener = &listener;
-    connection.out.writer = std::move(fd);
-    connection.out.is_socket = true;
-    connection.source = PlaceStreams::Source::socket;
-    ++listener.connections;
-    send_(FrameKind::connect, connection.id, number_bytes(listener.command));
-  }
-#endif
-}
-
-auto PlaceConnections::find(std::uint32_t id) -> Place {
-  return find_where(connections_,
-                    [id](const Connection& connection) { return connection.id == id; });
-}
-
-auto PlaceConnections::drop(Place connection) -> Place {
-  --connection->listener->connections;
-  send_(FrameKind::end, connection->id, {});
-  return connections_.erase(connection);
-}
-
-void PlaceConnections::read(Connection& connection, char* buffer) {
-  const std::size_t most = std::min({longest_payload, connection.input_window, room_});
-  if (connection.source == PlaceStreams::Source::nothing || most == 0) return;
-  const ssize_t size = ::read(connection.input_fd(), buffer, most);
-  if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  const std::size_t bytes = size > 0 ? static_cast<std::size_t>(size) : 0;
-  connection.input_window -= bytes;
-  room_ -= bytes;
-  if (bytes == 0) connection.source = PlaceStreams::Source::nothing;
-  send_(FrameKind::out, connection.id, {buffer, bytes});
-}
-
-void PlaceConnections::write(Connection& connection) {
-  const std::size_t credit = connection.out.pass(commands_ + connections_.size());
-  if (credit != 0) send_(FrameKind::credit, connection.id, credit_text(Channel::input, credit));
-}
-
-// A frame for one that has just ended is ignored: the client could not know.
-bool PlaceConnections::take(const Frame& frame) {
-  const bool is_input = frame.kind == FrameKind::input;
-  const bool is_credit = frame.kind == FrameKind::credit;
-  const bool is_end = frame.kind == FrameKind::input_end && frame.payload.empty();
-  const bool is_signal = frame.kind == FrameKind::signal && frame.payload.size() == 1;
-  const Place connection = find(frame.id);
-  if (connection == connections_.end()) return is_input || is_credit || is_end || is_signal;
-  if (is_credit) return connection->take_credit(frame, Channel::out);
-  if (is_input ? !connection->out.take(frame.payload) : !is_end && !is_signal) return false;
-  if (is_signal) connection->source = PlaceStreams::Source::nothing;
-  if (is_signal && frame.payload == kill_text) connection->out.waiting.clear();
-  if (!is_input) connection->out.ended = true;
-  write(*connection);
-  if (connection->is_over()) drop(connection);
-  return true;
-}
-
-// place/contained.cpp -----------------------------------------------------------------------------
-// The agent in a container.
-
-namespace {
-
-// Appends to a file of the system, or makes it. A failure is ignored: a root may be read-only.
-void add_to(const char* path, std::string_view text, mode_t mode) {
-  const UniqueFd file(::open(path, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, mode));
-  if (file) (void)write_all(file.get(), text);
-}
-
-// The number of a user or group; -1 for a text that is not one of the kernel's.
-long id_in(const std::string& text) {
-  constexpr long long most = 0xfffffffe;
-  if (text.empty() || !all_are(text, is_digit)) return -1;
-  const long long number = std::strtoll(text.c_str(), nullptr, 10);
-  return number > most ? -1 : static_cast<long>(number);
-}
-
-bool is_in_path(std::string_view name) {
-  const char* const path = std::getenv("PATH");
-  for (std::string_view rest = path ? path : "/bin:/usr/bin"; !rest.empty();)
-    if (::access(concat("%/%", {take_part(rest, ':'), name}).c_str(), X_OK) == 0) return true;
-  return false;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::uint64_t oom_kills_here() {
-#if CODEEXEC_HAS_SANDBOX
-  for (const char* path :
-       {"/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control"})
-    if (const auto text = read_whole_file(path, 4096, "file"sv))
-      return counter_in(*text, "oom_kill"sv);
-#endif
-  return 0;
-}
-
-Json answers_to(const Json& nonces) {
-  Json answers = Json::array();
-  for (const Json& path : nonces.items()) {
-    const auto content = read_whole_file(path.as_string(), 1024, "file"sv);
-    answers.push_back(content                                  ? Json(*content)
-                      : content.error().system_error == EACCES ? Json()
-                                                               : Json(content.error().message));
-  }
-  return answers;
-}
-
-// Programs such as ssh and sudo serve only users that have a name.
-Json prepare_container(const Json& wanted) {
-  const std::string& uid = wanted["uid"sv].as_string();
-  bool is_known = uid.empty();
-  for (const SystemUser& user : system_users("/etc/passwd")) is_known = is_known || user.uid == uid;
-  if (!is_known)
-    add_to("/etc/passwd",
-           concat("user%:x:%:%::%:/bin/sh\n",
-                  {uid, uid, wanted["gid"sv].as_string(), wanted["home"sv].as_string()}),
-           0644);
-  if (!uid.empty()) {
-    constexpr char rule[] = "/etc/sudoers.d/codeexec";
-    (void)::unlink(rule);
-    add_to(rule, concat("#% ALL=(ALL:ALL) NOPASSWD: ALL\n", {uid}), 0440);
-  }
-  for (const std::string& path : texts_in(wanted["folders"sv])) {
-    (void)::mkdir(path.c_str(), 0777);
-    (void)::chmod(path.c_str(), 01777);
-  }
-  std::vector<std::string> lacks;
-  for (std::string& program : texts_in(wanted["programs"sv]))
-    if (!is_in_path(program)) lacks.push_back(std::move(program));
-  return list_of(lacks);
-}
-
-bool settle_in_container(const Json& hello, long& uid, long& gid) {
-#if CODEEXEC_HAS_SANDBOX
-  const CapabilityHeader header = {};
-  const CapabilityData none[2] = {};
-  if (!hello["keeps"sv].as_bool()) ::syscall(SYS_capset, &header, &none[0]);
-#endif
-  std::string_view group = hello["user"sv].as_string();
-  SystemUser user;
-  user.uid = take_part(group, ':');
-  user.gid = group;
-  const bool becomes = !user.uid.empty();
-  if (!becomes) user.uid = std::to_string(::getuid());
-  user.name = concat("user%", {user.uid});
-  for (SystemUser& known : system_users("/etc/passwd")) {
-    if (known.uid != user.uid && (known.name != user.uid || !becomes)) continue;
-    if (!user.gid.empty()) known.gid.swap(user.gid);
-    user = std::move(known);
-  }
-  if (becomes) {
-    for (const SystemUser& known : system_users("/etc/group"))
-      if (known.name == user.gid) user.gid = known.uid;
-    uid = id_in(user.uid);
-    gid = id_in(user.gid);
-    if (uid < 0 || gid < 0) return false;
-  } else if (const char* const given = std::getenv("HOME")) {
-    user.home = given;
-  }
-  if (const std::string& given = hello["home"sv].as_string(); !given.empty()) user.home = given;
-  struct stat status {};
-  const bool is_own =
-      ::stat(user.home.c_str(), &status) == 0 &&
-      (becomes ? status.st_uid == static_cast<uid_t>(uid) || (status.st_mode & S_IWOTH) != 0
-               : ::access(user.home.c_str(), W_OK) == 0);
-  if (!is_own) user.home = "/tmp";
-  ::setenv("HOME", user.home.c_str(), 1);
-  if (const std::string& text = hello["gitconfig"sv].as_string();
-      !text.empty() && !std::getenv("GIT_CONFIG_GLOBAL")) {
-    const UniqueFd file(::open(concat("%/.gitconfig", {user.home}).c_str(),
-                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-    if (file) (void)write_all(file.get(), text);
-    if (file && becomes)
-      (void)!::fchown(file.get(), static_cast<uid_t>(uid), static_cast<gid_t>(gid));
-  }
-  for (const char* variable : {"USER", "LOGNAME"})
-    ::setenv(variable, user.name.c_str(), becomes ? 1 : 0);
-  return true;
-}
-
-}  // inner
-
-// place/copy.cpp ----------------------------------------------------------------------------------
-// Copied workspaces: the wire between the two sides, the end of it there, and the end here.
+// copy/copy.cpp -----------------------------------------------------------------------------------
+// The copy of a workspace: its end elsewhere, and its end here with the commands that use it.
 
 namespace {
 
@@ -40187,31 +41665,22 @@ namespace {
 constexpr char copy_takes = 'T';
 constexpr char copy_sends = 'S';
 
-// A side that does nothing for 10 minutes is given up.
-Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minutes(10)); }
-
 }  // namespace
 
 CODEEXEC_INNER {
 
-Json copy_options(const PlaceOptions& options) {
-  Json object = Json::object();
-  set_member(object, "files", static_cast<unsigned long long>(options.copy_max_files));
-  set_member(object, "size", static_cast<unsigned long long>(options.copy_max_bytes));
-  set_member(object, "exclude", list_of(options.copy_exclude));
-  set_member(object, "gitignore", options.copy_gitignore);
-  return object;
-}
-
-Json copy_ground(std::string_view ground, const Json& options) {
+// Two items, while a root list is a text: answer_question() looks at that.
+Json copy_subject(std::string_view root_list, const Json& options) {
   Json pair = Json::array();
-  pair.push_back(Json(take_part(ground, '\0')));
+  pair.push_back(Json(take_part(root_list, '\0')));
   pair.push_back(options);
   return pair;
 }
 
-int serve_copy(const Json& ground, int in, int out) {
-  const auto opened = CopyTree::of(ground[0].as_string(), PathRules(), ground[1]);
+// A program of its own, so that a slow disk holds up no command, and with the rights of commands.
+// It ends when the wire or the folder has gone.
+int serve_copy(const Json& subject, int in, int out) {
+  const auto opened = CopyTree::of(subject[0].as_string(), PathRules(), subject[1]);
   if (!opened) return 1;
 #if defined(__linux__)
   ::prctl(PR_SET_DUMPABLE, 0);  // as the agent
@@ -40236,126 +41705,8 @@ int serve_copy(const Json& ground, int in, int out) {
 
 }  // inner
 
-namespace {
-
-const char* words_of_copy(CopyReport::Kind kind) {
-  switch (kind) {
-    case CopyReport::conflict:
-      return "changed both here and there, so each side keeps its own (remove one of them to have "
-             "the other): ";
-    case CopyReport::special:
-      return "not copied, as it is neither a file nor a folder nor a link: ";
-    case CopyReport::unreadable:
-      return "not copied, as it cannot be read: ";
-    case CopyReport::deep:
-      return "not copied, as it lies too deep: ";
-    case CopyReport::not_writable:
-      return "not changed here, where it may only be read: ";
-    case CopyReport::failed:
-    case CopyReport::kinds:
-      break;
-  }
-  return "not copied: ";
-}
-
-}  // namespace
-
-void CopyNames::add(std::string_view path) {
-  constexpr std::size_t shown = 5;
-  if (++count <= shown)
-    append_all(text, {text.empty() ? "" : ", ", path.empty() ? "." : std::string(in_quotes(path))});
-}
-
-void CopyReport::add(int number, std::string_view path) {
-  if (number == copy_conflict || number == ENOTDIR || number == ELOOP)
-    return names[conflict].add(path);
-  if (number == EROFS) return names[not_writable].add(path);
-  if (error == 0) error = number;
-  names[failed].add(path);
-}
-
-bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view text) {
-  if (kind >= kinds) return false;
-  names[kind].count = static_cast<std::size_t>(count);
-  names[kind].text = printable(utf8_prefix(text, 1024));
-  return true;
-}
-
-std::string CopyReport::text(std::string_view where, std::string& said) const {
-  std::string all;
-  for (int kind = 0; kind < kinds; ++kind) {
-    const CopyNames& these = names[kind];
-    std::string note =
-        concat("%: %%", {where, words_of_copy(static_cast<CopyReport::Kind>(kind)), these.text});
-    if (these.count > 5) append_all(note, " and % more", {these.count - 5});
-    if (kind == failed) append_all(note, ": %", {errno_text(error)});
-    const bool stays = kind >= special && kind <= deep;
-    if (these.count == 0 || (stays && said.find(note) != std::string::npos)) continue;
-    if (stays && said.size() < 65536) said += note;
-    append_all(all, {all.empty() ? "" : "; ", note});
-  }
-  return all;
-}
-
-bool CopyWire::put(std::string_view bytes) {
-  sending_ += bytes;
-  return sending_.size() < longest_payload || flush();
-}
-
-bool CopyWire::put_numbers(std::initializer_list<std::uint64_t> numbers) {
-  return put(
-      {reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(std::uint64_t)});
-}
-
-bool CopyWire::flush() {
-  std::string_view left = sending_;
-  while (!left.empty()) {
-    const ssize_t size = write_to_pipe(out_.get(), left);
-    if (size > 0) {
-      left.remove_prefix(static_cast<std::size_t>(size));
-    } else if (errno == EAGAIN) {
-      std::vector<pollfd> set = {{out_.get(), POLLOUT, 0}};
-      wait_for_events(set, copy_deadline());
-      if (set[0].revents == 0) return false;
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  sending_.clear();
-  return true;
-}
-
-std::string_view CopyWire::get_some(std::size_t most) {
-  while (got_.empty()) {
-    const ssize_t size = ::read(in_.get(), buffer_.get(), longest_payload);
-    if (size > 0) {
-      got_ = {buffer_.get(), static_cast<std::size_t>(size)};
-      taken(got_);
-    } else if (size < 0 && errno == EAGAIN) {
-      std::vector<pollfd> set = {{in_.get(), POLLIN, 0}};
-      wait_for_events(set, copy_deadline());
-      if (set[0].revents == 0) return {};
-    } else if (size == 0 || errno != EINTR) {
-      return {};
-    }
-  }
-  const std::string_view some = got_.substr(0, most);
-  got_.remove_prefix(some.size());
-  return some;
-}
-
-bool CopyWire::get(void* bytes, std::size_t size) {
-  auto* to = static_cast<char*>(bytes);
-  while (size != 0) {
-    const std::string_view some = get_some(size);
-    if (some.empty()) return false;
-    std::memcpy(to, some.data(), some.size());
-    to += some.size();
-    size -= some.size();
-  }
-  return true;
-}
-
+// A mark that cannot be made is no error: the copy then gets a folder of its own, which is always
+// right.
 CopyMark::CopyMark(const std::string& workspace) {
   auto folder = open_canonical_directory(workspace);
   if (!folder) return;
@@ -40364,25 +41715,29 @@ CopyMark::CopyMark(const std::string& workspace) {
   if (file) folder_ = std::move(*folder);
 }
 
+// The other side has looked by then: open() returns when the agent has answered.
 CopyMark::~CopyMark() {
   if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 
-Expected<std::shared_ptr<PlaceCopy>> PlaceCopy::open(std::shared_ptr<PlaceLink> link,
-                                                     const std::string& workspace,
-                                                     const PathRules& paths, const Json& options) {
-  auto copy = new_shared<PlaceCopy>(std::move(link));
-  std::string_view ground = copy->link_->ground();
+// Starts the program at the other side, by the link of the commands, and one wire that stays for
+// all of them. Nothing is sent yet.
+Expected<std::shared_ptr<WorkspaceCopy>> WorkspaceCopy::open(std::shared_ptr<AgentLink> link,
+                                                             const std::string& workspace,
+                                                             const PathRules& paths,
+                                                             const Json& options) {
+  auto copy = new_shared<WorkspaceCopy>(std::move(link));
+  std::string_view root_list = copy->link_->root_list();
   copy->here_ = workspace;
-  copy->there_ = std::string(take_part(ground, '\0'));
+  copy->there_ = std::string(take_part(root_list, '\0'));
   if (!is_canonical_form(copy->there_))
-    return make_error(ErrorCode::io, "% has told a path that is none", {copy->link_->name()});
+    return make_error(ErrorCode::io, "% has reported a path that is none", {copy->link_->name()});
   auto tree = CopyTree::of(workspace, paths, options);
   if (!tree) return tree.failure();
   copy->tree_ = std::move(*tree);
-  PlaceRequest request = PlaceRequest::question();
+  StartRequest request = StartRequest::question();
   request.merge_streams = true;  // there is one reader
-  auto command = std::make_unique<PlaceCommand>(copy->link_, std::move(request));
+  auto command = std::make_unique<AgentCommand>(copy->link_, std::move(request));
   ProcessResult failure;
   if (!command->launch(false, {}, failure))
     return make_error(ErrorCode::io, "%", {failure.message});
@@ -40396,12 +41751,15 @@ Expected<std::shared_ptr<PlaceCopy>> PlaceCopy::open(std::shared_ptr<PlaceLink> 
   return copy;
 }
 
-std::string PlaceCopy::report(std::string_view where) {
+// The notes of the last scan, send or take; `where` is the direction.
+std::string WorkspaceCopy::report(std::string_view where) {
   return tree_->report.text(concat("workspace %%", {where, link_->name()}), said_);
 }
 
-Expected<void> PlaceCopy::send(const std::optional<CancelToken>& cancel,
-                               std::vector<std::string>& notes) {
+// A cancelled command does not start, and no more is sent for it; the copy stays usable. If the
+// disk there is full, the command does not start either: it would work on half of the workspace.
+Expected<void> WorkspaceCopy::send(const std::optional<CancelToken>& cancel,
+                                   std::vector<std::string>& notes) {
   const std::lock_guard<std::mutex> lock(mutex_);
   tree_->cancel = &cancel;
   const auto lost = [this] {
@@ -40423,7 +41781,9 @@ Expected<void> PlaceCopy::send(const std::optional<CancelToken>& cancel,
   return {};
 }
 
-std::string PlaceCopy::fetch() {
+// Never fails the command, which has run: a note says what has not come. After a lost wire the copy
+// is lost, as the sides no longer know of each other what they have.
+std::string WorkspaceCopy::fetch() {
   const std::lock_guard<std::mutex> lock(mutex_);
   const bool ok = !lost_ && wire_->put({&copy_sends, 1}) && wire_->flush() && tree_->take(*wire_);
   if (ok && tree_->report.problem.empty()) return report("from ");
@@ -40432,12 +41792,14 @@ std::string PlaceCopy::fetch() {
                 {link_->name(), ok ? tree_->report.problem : "the copy there was lost"});
 }
 
-void PlaceCopy::translate(std::string& path) const {
+// Only whole names: /work is not the beginning of /workshop.
+void WorkspaceCopy::translate(std::string& path) const {
   if (codeexec::is_within(path, here_)) path.replace(0, here_.size(), there_);
 }
 
-// The folder is in the line behind the mark.
-std::string PlaceCopy::told_here(std::string text, const std::string& mark) const {
+// The folder is in the line behind the mark. A session whose folder has left the workspace stays
+// there, as it is no folder of this side.
+std::string WorkspaceCopy::with_local_folder(std::string text, const std::string& mark) const {
   const std::string begin = concat("%\n%", {mark, there_});
   const std::size_t at = text.find(begin);
   if (at == std::string::npos || at + begin.size() == text.size()) return text;
@@ -40450,10 +41812,12 @@ std::string PlaceCopy::told_here(std::string text, const std::string& mark) cons
 namespace {
 
 // A fetch in the form of a program that runs. It has a thread of its own, as the thread of all
-// commands must not wait for a disk or a connection.
+// commands must not wait for a disk or a connection. The end of its output, an empty pipe, is what
+// wakes that thread; finish() then has the note as its message. Without a pipe or a thread the
+// changes stay there, and the next command's fetch brings them.
 class CopyFetch final : public RemoteCommand {
  public:
-  explicit CopyFetch(std::shared_ptr<PlaceCopy> copy) : copy_(std::move(copy)) {}
+  explicit CopyFetch(std::shared_ptr<WorkspaceCopy> copy) : copy_(std::move(copy)) {}
   CopyFetch(const CopyFetch&) = delete;
   CopyFetch& operator=(const CopyFetch&) = delete;
   ~CopyFetch() override { join(); }
@@ -40491,7 +41855,7 @@ class CopyFetch final : public RemoteCommand {
     if (std::exchange(has_thread_, false)) ::pthread_join(thread_, nullptr);
   }
 
-  const std::shared_ptr<PlaceCopy> copy_;
+  const std::shared_ptr<WorkspaceCopy> copy_;
   std::string note_ = {};
   UniqueFd reader_ = UniqueFd();
   UniqueFd writer_ = UniqueFd();
@@ -40502,13 +41866,150 @@ class CopyFetch final : public RemoteCommand {
 
 }  // namespace
 
+// Called when the command has ended there: the fetch is what it still has to do. `last` is the
+// result of that. Null: it is done.
 std::shared_ptr<Process::State> CopiedCommand::recover(const ProcessResult* last) {
   if (last) note_ = last->message;
   if (std::exchange(has_fetched_, true)) return nullptr;
   return new_run({}, new_shared<CopyFetch>(copy_));
 }
 
-// place/copy_rules.cpp ----------------------------------------------------------------------------
+// copy/folder.cpp ---------------------------------------------------------------------------------
+// The folder of a copy on the other side.
+
+namespace {
+
+// Makes the folder, with those around it, or takes one that is empty. None where that cannot be: it
+// has files, is another user's, cannot be written to, or is the copy of another agent, which holds
+// a lock. Folders around it that were made stay.
+UniqueFd copy_folder_at(const std::string& path) {
+  for (std::size_t end = 0; end < path.size();) {
+    end = std::min(path.find('/', end + 1), path.size());
+    (void)::mkdir(path.substr(0, end).c_str(), 0700);
+  }
+  auto found = open_canonical_directory(path);
+  if (!found) return UniqueFd();
+  UniqueFd folder(
+      above_standard_streams(::openat(found->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  struct stat status {};
+  if (!folder || ::fstat(folder.get(), &status) != 0 ||
+      (status.st_uid != ::geteuid() && status.st_uid != 0) ||
+      ::faccessat(folder.get(), ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0 ||
+      ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
+    return UniqueFd();
+  bool is_empty = true;
+  UniqueFd listed(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!listed || for_each_entry(std::move(listed), [&](const char*) { return is_empty = false; }))
+    return UniqueFd();
+  return is_empty ? std::move(folder) : UniqueFd();
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+// The same path as here is best, as paths that commands print or that tools have stored then hold
+// on both sides. It is not tried without the mark: if both ends see one disk, an empty workspace
+// would become its own copy, and be removed with it. Else the first folder that can be made; the
+// last error, if none can.
+Expected<std::shared_ptr<const PrivateFolder>> folder_for_copy(std::string& workspace,
+                                                               bool is_marked) {
+  if (UniqueFd same = is_marked ? copy_folder_at(workspace) : UniqueFd())
+    return new_shared<const PrivateFolder>(workspace, std::move(same));
+  const char* const home = std::getenv("HOME");
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const auto folders =
+      words_of({cache ? cache : "", concat("%/.cache", {home ? home : ""}), "/var/tmp", "/tmp"});
+  SharedError problem;
+  for (const std::string& folder : folders) {
+    if (!starts_with(folder, "/"sv)) continue;
+    auto made = PrivateFolder::create("workspace", "codeexec-copy-"sv, folder);
+    if (!made) {
+      problem = made.failure();
+      continue;
+    }
+    workspace = concat("%/%", {(*made)->path(), base_name(workspace)});
+    if (::mkdir(workspace.c_str(), 0700) != 0)
+      return system_error(errno, "workspace: cannot make %", {in_quotes(workspace)});
+    return made;
+  }
+  return problem;
+}
+
+}  // inner
+
+// copy/report.cpp ---------------------------------------------------------------------------------
+// What a copy left out, and why: the notes on it.
+
+// A note names the first five, and counts them all: a folder may have thousands.
+namespace {
+
+const char* words_of_copy(CopyReport::Kind kind) {
+  switch (kind) {
+    case CopyReport::conflict:
+      return "changed both here and there, so each side keeps its own (remove one of them to have "
+             "the other): ";
+    case CopyReport::special:
+      return "not copied, as it is neither a file nor a folder nor a link: ";
+    case CopyReport::unreadable:
+      return "not copied, as it cannot be read: ";
+    case CopyReport::deep:
+      return "not copied, as it lies too deep: ";
+    case CopyReport::not_writable:
+      return "not changed here, where it may only be read: ";
+    case CopyReport::failed:
+    case CopyReport::kinds:
+      break;
+  }
+  return "not copied: ";
+}
+
+}  // namespace
+
+void CopyNames::add(std::string_view path) {
+  constexpr std::size_t shown = 5;
+  if (++count <= shown)
+    append_all(text, {text.empty() ? "" : ", ", path.empty() ? "." : std::string(in_quotes(path))});
+}
+
+// By the errno of a path that was not put. A folder in the way, or a link, was made by a change
+// here, and so is a conflict; the first other error stands for all of them.
+void CopyReport::add(int number, std::string_view path) {
+  if (number == copy_conflict || number == ENOTDIR || number == ELOOP)
+    return names[conflict].add(path);
+  if (number == EROFS) return names[not_writable].add(path);
+  if (error == 0) error = number;
+  names[failed].add(path);
+}
+
+// The text comes from the other side: it is cut and made printable.
+bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view text) {
+  if (kind >= kinds) return false;
+  names[kind].count = static_cast<std::size_t>(count);
+  names[kind].text = printable(utf8_prefix(text, 1024));
+  return true;
+}
+
+// What stays left out is said once in the life of a copy, and not with each command: `said` has
+// those notes, up to 64 KiB. Conflicts and failures are said each time, as they wait for someone to
+// act.
+std::string CopyReport::text(std::string_view where, std::string& said) const {
+  std::string all;
+  for (int kind = 0; kind < kinds; ++kind) {
+    const CopyNames& these = names[kind];
+    std::string note =
+        concat("%: %%", {where, words_of_copy(static_cast<CopyReport::Kind>(kind)), these.text});
+    if (these.count > 5) append_all(note, " and % more", {these.count - 5});
+    if (kind == failed) append_all(note, ": %", {errno_text(error)});
+    const bool stays = kind >= special && kind <= deep;
+    if (these.count == 0 || (stays && said.find(note) != std::string::npos)) continue;
+    if (stays && said.size() < 65536) said += note;
+    append_all(all, {all.empty() ? "" : "; ", note});
+  }
+  return all;
+}
+
+// copy/rules.cpp ----------------------------------------------------------------------------------
 // The files of a workspace that are not copied: patterns as in a .gitignore.
 
 namespace {
@@ -40548,7 +42049,8 @@ bool copy_path_matches(std::string_view pattern, std::string_view path) {
   return false;
 }
 
-// Puts a character behind a backslash into brackets, as globs have no backslashes.
+// Puts a character behind a backslash into brackets, as globs have no backslashes. One that means
+// nothing in a glob stands for itself, and so does a backslash at the end.
 std::string copy_glob(std::string_view line) {
   std::string glob;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -40565,6 +42067,8 @@ std::string copy_glob(std::string_view line) {
 
 }  // namespace
 
+// Takes the lines apart once, as they are tried on each path. Beyond `most` lines the rest is not
+// read, so that no file of rules makes a scan slow. A line that cannot mean a path is left out.
 void CopyRules::add(std::string_view folder, std::string_view lines) {
   while (!lines.empty() && patterns_.size() < most) {
     std::string_view line = take_part(lines, '\n');
@@ -40588,6 +42092,8 @@ void CopyRules::add(std::string_view folder, std::string_view lines) {
   }
 }
 
+// From the last line to the first, as the last one that fits counts: what is below an excluded
+// folder is not looked at by the caller, so that `!` cannot bring it back, as in git.
 bool CopyRules::excludes(std::string_view path, bool is_folder) const {
   const std::string_view name = base_name(path);
   for (std::size_t i = patterns_.size(); i-- > 0;) {
@@ -40605,12 +42111,156 @@ bool CopyRules::excludes(std::string_view path, bool is_folder) const {
   return false;
 }
 
-// place/copy_take.cpp -----------------------------------------------------------------------------
+// copy/send.cpp -----------------------------------------------------------------------------------
+// One side of a copied workspace: it sends its changes.
+
+// Sends notes, then what has gone with the inner paths first, so that each folder is empty when it
+// is removed; then what is new with the outer paths first, so that each folder is there. A cancel
+// ends that between two files or pieces; what was sent counts, and the next scan finds the rest.
+// Without changes only the notes and `done` go out, so that the other side answers all the same.
+bool CopyTree::send(CopyWire& wire) {
+  const auto stopped = [this] { return cancel && *cancel && (*cancel)->cancelled(); };
+  for (unsigned kind = CopyReport::special; kind <= CopyReport::deep; ++kind)
+    if (const CopyNames& names = report.names[kind]; names.count != 0)
+      if (!wire.put_numbers({copy_note | kind << 8, names.count, 0, names.text.size()}) ||
+          !wire.put(names.text))
+        return false;
+  std::size_t sent = 0;
+  while (sent < gone_.size() && !stopped()) {
+    const std::string& path = gone_[gone_.size() - ++sent].path;
+    if (!wire.put_numbers({copy_gone, 0, 0, path.size()}) || !wire.put(path)) return false;
+  }
+  bool stops = stopped();
+  for (CopyEntry& entry : found_) {
+    if (!entry.is_sent) continue;
+    stops = stops || stopped();
+    if (stops) {
+      entry.changed = -1;
+      entry.is_sent = false;
+    } else if (!send_one(wire, entry)) {
+      return false;
+    }
+  }
+  if (!wire.put_numbers({copy_done, 0, 0, 0}) || !wire.flush() || !take_refusals(wire))
+    return false;
+  if (changes_ == 0) return true;
+  // The next scan finds again that the others are gone.
+  for (; sent != 0; --sent) gone_.pop_back();
+  agreed_.swap(found_);
+  added_.swap(gone_);
+  merge();
+  return true;
+}
+
+// Opens the path through no link, and looks again at what was opened: a command or the user may
+// have replaced it since the scan. What went over the wire is what the list then says.
+bool CopyTree::send_one(CopyWire& wire, CopyEntry& entry) {
+  UniqueFd folder = open_folder(folder_of(entry.path));
+  const std::string name(base_name(entry.path));
+  UniqueFd file;
+  char target[longest_copied_path + 1];
+  ssize_t size = 0;
+  int error = folder ? 0 : errno;
+  struct stat status {};
+  if (error == 0 && S_ISREG(entry.mode)) {
+    file.reset(
+        ::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file || ::fstat(file.get(), &status) != 0) error = errno;
+    if (error == 0 && !S_ISREG(status.st_mode)) error = ENOENT;
+    if (error == 0) entry.set(status);
+  } else if (error == 0 && S_ISLNK(entry.mode)) {
+    size = ::readlinkat(folder.get(), name.c_str(), target, sizeof target);
+    if (size < 0) error = errno;
+  }
+  if (error == ENOENT || error == ENOTDIR || error == ELOOP || error == EINVAL) {
+    // It has gone meanwhile, as is found the next time.
+    entry.is_sent = false;
+    entry.changed = -1;
+    return true;
+  }
+  if (error != 0) {
+    report.names[CopyReport::unreadable].add(entry.path);
+    entry.is_sent = false;
+    entry.own = true;
+    return true;
+  }
+  if (!wire.put_numbers({copy_put | entry.mode << 8, entry.size,
+                         static_cast<std::uint64_t>(entry.modified), entry.path.size()}) ||
+      !wire.put(entry.path))
+    return false;
+  entry.own = false;
+  if (file) return send_file(wire, entry, file.get());
+  if (!S_ISLNK(entry.mode)) return true;
+  const std::string_view text(target, static_cast<std::size_t>(size));
+  return wire.put(number_bytes(text.size())) && wire.put(text) && wire.put(number_bytes(0));
+}
+
+// Sends as many bytes as the file had when it was opened. The next scan finds later ones. A file
+// that cannot be read on ends with copy_broken, and the other side drops what it has of it. The
+// size that was announced is a bound: a file that has become shorter ends early.
+bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
+  std::unique_ptr<char[]> buffer(new char[longest_payload]);
+  entry.hash = 0;
+  std::uint64_t left = entry.size;
+  while (left != 0) {
+    if (cancel && *cancel && (*cancel)->cancelled()) {
+      entry.changed = -1;
+      return wire.put(number_bytes(copy_broken));
+    }
+    const std::size_t most =
+        static_cast<std::size_t>(std::min<std::uint64_t>(left, longest_payload));
+    const ssize_t size = ::read(fd, buffer.get(), most);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) {
+      report.names[CopyReport::unreadable].add(entry.path);
+      entry.own = true;
+      return wire.put(number_bytes(copy_broken));
+    }
+    if (size == 0) break;
+    const std::string_view bytes(buffer.get(), static_cast<std::size_t>(size));
+    entry.hash = copy_hash(entry.hash, bytes);
+    left -= bytes.size();
+    // A piece of zeros is sent as a hole: sparse files stay sparse.
+    const bool empty = bytes.size() == most && bytes[0] == '\0' &&
+                       std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+    if (empty ? !wire.put(number_bytes(copy_hole + bytes.size()))
+              : !wire.put(number_bytes(bytes.size())) || !wire.put(bytes))
+      return false;
+  }
+  return wire.put(number_bytes(0));
+}
+
+// Reads the numbers of the paths that were refused, in rising order, each with an errno. A number
+// that is no path's, or comes out of order, is not met, and the last one is not copy_end: the wire
+// is lost.
+bool CopyTree::take_refusals(CopyWire& wire) {
+  std::uint64_t number = 0;
+  std::uint64_t refusal[2];
+  if (!wire.get(refusal, sizeof refusal)) return false;
+  for (CopyEntry& entry : found_) {
+    if (!entry.is_sent) continue;
+    entry.is_sent = false;
+    if (number++ != refusal[0]) continue;
+    const int error = static_cast<int>(refusal[1] & 0xffff);
+    if (entry.changed >= 0 && !entry.own) {
+      report.add(error, entry.path);
+      if (is_full_disk(error))
+        entry.changed = -1;
+      else
+        entry.own = true;
+    }
+    if (!wire.get(refusal, sizeof refusal)) return false;
+  }
+  return refusal[0] == copy_end;
+}
+
+// copy/take.cpp -----------------------------------------------------------------------------------
 // One side of a copied workspace: it takes the changes of the other side.
 //
 // Folders are opened from the descriptor of the workspace, one name at a time and through no link.
 // A file is written under a temporary name in its folder, and is renamed when it is whole.
 
+// No descriptor where a name is a link, is no folder, or is not there; errno says which.
 UniqueFd CopyTree::open_folder(std::string_view path) const {
   UniqueFd here(above_standard_streams(::fcntl(root_.get(), F_DUPFD_CLOEXEC, 3)));
   while (here && !path.empty()) {
@@ -40641,6 +42291,7 @@ int CopyTree::open_parent(std::string_view path) {
   return parent_.get();
 }
 
+// The list is in order, so that a search takes few steps for any number of files.
 CopyEntry* CopyTree::find(std::string_view path) {
   std::size_t low = 0;
   std::size_t high = agreed_.size();
@@ -40654,6 +42305,7 @@ CopyEntry* CopyTree::find(std::string_view path) {
   return low < agreed_.size() && agreed_[low].path == path ? &agreed_[low] : nullptr;
 }
 
+// New paths wait in added_: an insertion for each would move the list each time.
 void CopyTree::keep(CopyEntry&& entry) {
   if (CopyEntry* const known = find(entry.path))
     *known = std::move(entry);
@@ -40661,7 +42313,8 @@ void CopyTree::keep(CopyEntry&& entry) {
     added_.push_back(std::move(entry));
 }
 
-// Merges the added paths into the agreed ones. Both are in order.
+// Merges the added paths into the agreed ones, and drops those that have gone (mode 0). Both are in
+// order, so that one pass is enough.
 void CopyTree::merge() {
   std::vector<CopyEntry> next;
   next.reserve(agreed_.size() + added_.size());
@@ -40676,6 +42329,11 @@ void CopyTree::merge() {
   added_.clear();
 }
 
+// Takes messages until `done`. The order is checked, so that no path comes twice, nothing is
+// removed once something was put, and all can be merged in one pass. False, for a message that no
+// CopyTree sends: what was done stays, the lists do not count any more, and the copy is made anew.
+// Refusals are sent at the end and in one piece, as the other side reads nothing before it has sent
+// all.
 bool CopyTree::take(CopyWire& wire) {
   std::string refusals;
   const auto refuse = [&refusals](std::uint64_t number, std::uint64_t error) {
@@ -40705,7 +42363,7 @@ bool CopyTree::take(CopyWire& wire) {
       if (!report.take((numbers[0] >> 8) & 0xff, numbers[1], entry.path)) return false;
       continue;
     }
-    if (entry.path.empty() || entry.path.size() > 4095 ||
+    if (entry.path.empty() || entry.path.size() > longest_copied_path ||
         !is_canonical_form(concat("/%", {entry.path})))
       return false;
     const bool is_put = kind == copy_put;
@@ -40735,6 +42393,9 @@ bool CopyTree::take(CopyWire& wire) {
   return wire.put(refusals) && wire.flush();
 }
 
+// Takes what is put at a path, or returns why not. The content is read in any case, as it is on the
+// wire. A mode or a size that no CopyTree sends loses the wire. The temporary file is gone at the
+// end, whatever has failed.
 int CopyTree::take_one(CopyWire& wire, CopyEntry& entry, bool& lost) {
   const bool is_file = S_ISREG(entry.mode);
   const bool is_link = S_ISLNK(entry.mode);
@@ -40764,6 +42425,7 @@ int CopyTree::take_one(CopyWire& wire, CopyEntry& entry, bool& lost) {
   return error;
 }
 
+// The target of a link, in one piece. It may lead anywhere: nothing here follows links.
 int CopyTree::take_link(CopyWire& wire, std::string& target, bool& lost) {
   char size[4];
   while (!lost) {
@@ -40778,7 +42440,9 @@ int CopyTree::take_link(CopyWire& wire, std::string& target, bool& lost) {
   return target.empty() || has_nul(target) ? EINVAL : 0;
 }
 
-// Reads all pieces, also those that cannot be written.
+// Reads all pieces, also those that cannot be written, and counts them against the bounds of the
+// file and of the copy before they are. A hole is skipped, so that a sparse file stays sparse; a
+// hole at the end needs ftruncate(). The hash goes over its zeros as well.
 int CopyTree::take_content(CopyWire& wire, CopyEntry& entry, int fd, bool& lost) {
   int error = 0;
   std::uint64_t size = 0;
@@ -40836,6 +42500,8 @@ bool CopyTree::may_replace(CopyEntry& entry, int parent, bool& is_there) {
   return false;
 }
 
+// Puts the finished file in the place of what was agreed, by a rename: a program that reads the
+// path meanwhile sees the old file or the new one. Rights and times are set before it has its name.
 int CopyTree::put_file(CopyEntry& entry, int parent, const char* part, int fd) {
   const std::string name(base_name(entry.path));
   bool is_there = false;
@@ -40867,6 +42533,7 @@ int CopyTree::put_file(CopyEntry& entry, int parent, const char* part, int fd) {
   return 0;
 }
 
+// Its rights are set in finish_folders(): without the right to write, its files could not be put.
 int CopyTree::put_folder(CopyEntry& entry, int parent) {
   const std::string name(base_name(entry.path));
   struct stat status {};
@@ -40904,7 +42571,8 @@ void CopyTree::remove(const std::string& path) {
   agreed.mode = 0;
 }
 
-// Sets the rights of folders, the inner ones first.
+// Sets the rights of folders, the inner ones first: an outer one may lose the right to enter it. A
+// failure is ignored, and the next scan finds the difference.
 void CopyTree::finish_folders() {
   parent_.reset();
   for (std::size_t i = folders_.size(); i-- > 0;) {
@@ -40915,13 +42583,12 @@ void CopyTree::finish_folders() {
   folders_.clear();
 }
 
-// place/copy_tree.cpp -----------------------------------------------------------------------------
-// One side of a copied workspace: it lists its files, finds the changes and sends them.
+// copy/tree.cpp -----------------------------------------------------------------------------------
+// One side of a copied workspace: it lists its files and finds the changes.
 
 namespace {
 
 constexpr int most_depth = 128;  // a descriptor each
-constexpr std::size_t longest_copied_path = 4095;
 constexpr std::size_t longest_rules = std::size_t{64} << 10;
 
 std::int64_t copy_time(const timespec& time) {
@@ -40940,6 +42607,8 @@ bool is_recent_time(std::int64_t changed) {
 
 CODEEXEC_INNER {
 
+// A slash comes before all other bytes, so that what is in `a` follows `a`, and `a.c` comes after
+// `a/b`. Two sorted lists can then be compared in one pass, folder by folder.
 bool copy_order(std::string_view a, std::string_view b) {
   const std::size_t size = std::min(a.size(), b.size());
   std::size_t at = 0;
@@ -40954,6 +42623,7 @@ std::uint64_t copy_hash(std::uint64_t hash, std::string_view bytes) {
   return hash;
 }
 
+// Reads the file to its end; 0, or the errno of what failed.
 int copy_hash_of(int fd, std::uint64_t& hash) {
   std::unique_ptr<char[]> buffer(new char[longest_payload]);
   hash = 0;
@@ -40967,6 +42637,7 @@ int copy_hash_of(int fd, std::uint64_t& hash) {
 
 }  // inner
 
+// The rights without setuid and the like: those are not copied, and are no change.
 void CopyEntry::set(const struct stat& status) {
   mode = static_cast<std::uint32_t>(status.st_mode & (S_IFMT | 0777));
   size = S_ISDIR(status.st_mode) ? 0 : static_cast<std::uint64_t>(status.st_size);
@@ -40980,6 +42651,7 @@ void CopyEntry::set(const struct stat& status) {
   is_recent = S_ISREG(status.st_mode) && is_recent_time(changed);
 }
 
+// The folder is open as long as the tree lives: one that is put in its place later is another one.
 Expected<std::unique_ptr<CopyTree>> CopyTree::of(const std::string& base, const PathRules& rules,
                                                  const Json& options) {
   auto root = open_canonical_directory(base);
@@ -40998,11 +42670,15 @@ CopyTree::CopyTree(UniqueFd root, const std::string& base, const PathRules& rule
   for (const std::string& pattern : texts_in(options["exclude"sv])) excluded_.add({}, pattern);
 }
 
+// An open folder without a name left: the place has removed the copy.
 bool CopyTree::is_gone() const {
   struct stat status {};
   return ::fstat(root_.get(), &status) != 0 || status.st_nlink == 0;
 }
 
+// Lists all files anew each time: there is no watch on the other side, and none that sees all here.
+// What costs is a stat of each file; contents are read only where times do not show it, see
+// is_same().
 bool CopyTree::scan() {
   found_.clear();
   found_.reserve(agreed_.size());
@@ -41016,6 +42692,8 @@ bool CopyTree::scan() {
   return true;
 }
 
+// A .gitignore that is no file, is a link or cannot be read has no rules, as in git. A fifo is not
+// waited for.
 void CopyTree::read_rules(int folder, std::string_view path) {
   const UniqueFd file(
       ::openat(folder, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -41033,6 +42711,9 @@ void CopyTree::read_rules(int folder, std::string_view path) {
   ignored_.add(path.empty() ? std::string() : concat("%/", {path}), lines);
 }
 
+// Lists a folder, its names in order. One that cannot be read is closed: what was agreed below it
+// stays agreed, as nothing is known of it. False: there are too many files, or the workspace itself
+// is closed.
 bool CopyTree::list_folder(int folder, std::string& path, int depth) {
   TextMap names;  // for their order alone
   UniqueFd listed(
@@ -41062,6 +42743,9 @@ bool CopyTree::list_folder(int folder, std::string& path, int depth) {
   return true;
 }
 
+// Adds a path to found_. One that is left out stands there with mode 0, so that compare() forgets
+// what was agreed below it, and does not take it for removed: rules may change while files are on
+// both sides.
 bool CopyTree::list_name(int folder, const std::string& name, std::string& path, int depth) {
   struct stat status {};
   if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return true;
@@ -41099,6 +42783,9 @@ bool CopyTree::list_name(int folder, const std::string& name, std::string& path,
   return true;
 }
 
+// Whether a path is as the list has it. Size and times decide, but for a file that was young when
+// it was listed: a second change in the same tick of the kernel has the same times, so its content
+// is hashed.
 bool CopyTree::is_same(const CopyEntry& now, CopyEntry& agreed) const {
   if (now.mode != agreed.mode || agreed.changed < 0) return false;
   if (S_ISDIR(now.mode)) return true;
@@ -41115,7 +42802,9 @@ bool CopyTree::is_same(const CopyEntry& now, CopyEntry& agreed) const {
   return true;
 }
 
-// Compares the found paths with the agreed ones, both in order, and marks the changes.
+// Compares the found paths with the agreed ones, both in order, and marks the changes. What is
+// below a path that is left out is forgotten; what is below a closed folder stays as it was agreed.
+// The lists change places, as a copy of a hundred thousand paths would be made with each command.
 void CopyTree::compare() {
   std::vector<CopyEntry> next;
   next.reserve(found_.size());
@@ -41154,1173 +42843,168 @@ void CopyTree::compare() {
   if (changes_ == 0) agreed_.swap(found_);
 }
 
-bool CopyTree::send(CopyWire& wire) {
-  const auto stopped = [this] { return cancel && *cancel && (*cancel)->cancelled(); };
-  for (unsigned kind = CopyReport::special; kind <= CopyReport::deep; ++kind)
-    if (const CopyNames& names = report.names[kind]; names.count != 0)
-      if (!wire.put_numbers({copy_note | kind << 8, names.count, 0, names.text.size()}) ||
-          !wire.put(names.text))
-        return false;
-  std::size_t sent = 0;
-  while (sent < gone_.size() && !stopped()) {
-    const std::string& path = gone_[gone_.size() - ++sent].path;
-    if (!wire.put_numbers({copy_gone, 0, 0, path.size()}) || !wire.put(path)) return false;
-  }
-  bool stops = stopped();
-  for (CopyEntry& entry : found_) {
-    if (!entry.is_sent) continue;
-    stops = stops || stopped();
-    if (stops) {
-      entry.changed = -1;
-      entry.is_sent = false;
-    } else if (!send_one(wire, entry)) {
+// copy/wire.cpp -----------------------------------------------------------------------------------
+// The bytes between the two sides of a copied workspace.
+
+namespace {
+
+// A side that does nothing for 10 minutes is given up.
+Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minutes(10)); }
+
+}  // namespace
+
+// Collects what is small, as a message of a few numbers is not worth a system call.
+bool CopyWire::put(std::string_view bytes) {
+  sending_ += bytes;
+  return sending_.size() < longest_payload || flush();
+}
+
+// In the order of bytes of this machine: both sides run on processors that write the lower byte
+// first.
+bool CopyWire::put_numbers(std::initializer_list<std::uint64_t> numbers) {
+  return put(
+      {reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(std::uint64_t)});
+}
+
+// Writes all of it, and waits where the pipe is full. False: the other side has gone, or has read
+// nothing for 10 minutes, as a disk may that does not answer.
+// Each wait has a deadline of its own: a copy may take long, as long as it goes on.
+bool CopyWire::flush() {
+  std::string_view left = sending_;
+  while (!left.empty()) {
+    const ssize_t size = write_to_pipe(out_.get(), left);
+    if (size > 0) {
+      left.remove_prefix(static_cast<std::size_t>(size));
+    } else if (errno == EAGAIN) {
+      std::vector<pollfd> set = {{out_.get(), POLLOUT, 0}};
+      wait_for_events(set, copy_deadline());
+      if (set[0].revents == 0) return false;
+    } else if (errno != EINTR) {
       return false;
     }
   }
-  if (!wire.put_numbers({copy_done, 0, 0, 0}) || !wire.flush() || !take_refusals(wire))
-    return false;
-  if (changes_ == 0) return true;
-  // The next scan finds again that the others are gone.
-  for (; sent != 0; --sent) gone_.pop_back();
-  agreed_.swap(found_);
-  added_.swap(gone_);
-  merge();
+  sending_.clear();
   return true;
 }
 
-bool CopyTree::send_one(CopyWire& wire, CopyEntry& entry) {
-  UniqueFd folder = open_folder(folder_of(entry.path));
-  const std::string name(base_name(entry.path));
-  UniqueFd file;
-  char target[longest_copied_path + 1];
-  ssize_t size = 0;
-  int error = folder ? 0 : errno;
-  struct stat status {};
-  if (error == 0 && S_ISREG(entry.mode)) {
-    file.reset(
-        ::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!file || ::fstat(file.get(), &status) != 0) error = errno;
-    if (error == 0 && !S_ISREG(status.st_mode)) error = ENOENT;
-    if (error == 0) entry.set(status);
-  } else if (error == 0 && S_ISLNK(entry.mode)) {
-    size = ::readlinkat(folder.get(), name.c_str(), target, sizeof target);
-    if (size < 0) error = errno;
+// Reads as much as there is, however little is asked for, and keeps the rest. `taken` gets all that
+// was read, as the credit of the sender is for bytes that have left the pipe.
+std::string_view CopyWire::get_some(std::size_t most) {
+  while (got_.empty()) {
+    const ssize_t size = ::read(in_.get(), buffer_.get(), longest_payload);
+    if (size > 0) {
+      got_ = {buffer_.get(), static_cast<std::size_t>(size)};
+      taken(got_);
+    } else if (size < 0 && errno == EAGAIN) {
+      std::vector<pollfd> set = {{in_.get(), POLLIN, 0}};
+      wait_for_events(set, copy_deadline());
+      if (set[0].revents == 0) return {};
+    } else if (size == 0 || errno != EINTR) {
+      return {};
+    }
   }
-  if (error == ENOENT || error == ENOTDIR || error == ELOOP || error == EINVAL) {
-    // It has gone meanwhile, as is found the next time.
-    entry.is_sent = false;
-    entry.changed = -1;
-    return true;
-  }
-  if (error != 0) {
-    report.names[CopyReport::unreadable].add(entry.path);
-    entry.is_sent = false;
-    entry.own = true;
-    return true;
-  }
-  if (!wire.put_numbers({copy_put | entry.mode << 8, entry.size,
-                         static_cast<std::uint64_t>(entry.modified), entry.path.size()}) ||
-      !wire.put(entry.path))
-    return false;
-  entry.own = false;
-  if (file) return send_file(wire, entry, file.get());
-  if (!S_ISLNK(entry.mode)) return true;
-  const std::string_view text(target, static_cast<std::size_t>(size));
-  return wire.put(number_bytes(text.size())) && wire.put(text) && wire.put(number_bytes(0));
+  const std::string_view some = got_.substr(0, most);
+  got_.remove_prefix(some.size());
+  return some;
 }
 
-// Sends as many bytes as the file had when it was listed. The next scan finds later ones.
-bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
-  std::unique_ptr<char[]> buffer(new char[longest_payload]);
-  entry.hash = 0;
-  std::uint64_t left = entry.size;
-  while (left != 0) {
-    if (cancel && *cancel && (*cancel)->cancelled()) {
-      entry.changed = -1;
-      return wire.put(number_bytes(copy_broken));
-    }
-    const std::size_t most =
-        static_cast<std::size_t>(std::min<std::uint64_t>(left, longest_payload));
-    const ssize_t size = ::read(fd, buffer.get(), most);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) {
-      report.names[CopyReport::unreadable].add(entry.path);
-      entry.own = true;
-      return wire.put(number_bytes(copy_broken));
-    }
-    if (size == 0) break;
-    const std::string_view bytes(buffer.get(), static_cast<std::size_t>(size));
-    entry.hash = copy_hash(entry.hash, bytes);
-    left -= bytes.size();
-    // A piece of zeros is sent as a hole: sparse files stay sparse.
-    const bool empty = bytes.size() == most && bytes[0] == '\0' &&
-                       std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
-    if (empty ? !wire.put(number_bytes(copy_hole + bytes.size()))
-              : !wire.put(number_bytes(bytes.size())) || !wire.put(bytes))
-      return false;
+// All of it, or false when the other side has gone before.
+bool CopyWire::get(void* bytes, std::size_t size) {
+  auto* to = static_cast<char*>(bytes);
+  while (size != 0) {
+    const std::string_view some = get_some(size);
+    if (some.empty()) return false;
+    std::memcpy(to, some.data(), some.size());
+    to += some.size();
+    size -= some.size();
   }
-  return wire.put(number_bytes(0));
-}
-
-// Reads the numbers of the paths that were refused, in rising order, each with an errno.
-bool CopyTree::take_refusals(CopyWire& wire) {
-  std::uint64_t number = 0;
-  std::uint64_t refusal[2];
-  if (!wire.get(refusal, sizeof refusal)) return false;
-  for (CopyEntry& entry : found_) {
-    if (!entry.is_sent) continue;
-    entry.is_sent = false;
-    if (number++ != refusal[0]) continue;
-    const int error = static_cast<int>(refusal[1] & 0xffff);
-    if (entry.changed >= 0 && !entry.own) {
-      report.add(error, entry.path);
-      if (is_full_disk(error))
-        entry.changed = -1;
-      else
-        entry.own = true;
-    }
-    if (!wire.get(refusal, sizeof refusal)) return false;
-  }
-  return refusal[0] == copy_end;
-}
-
-// place/frames.cpp --------------------------------------------------------------------------------
-// Frames, and what stands in them.
-
-namespace {
-
-constexpr std::size_t frame_head = 9;
-
-template <class Owner, class Value>
-struct NamedMember {
-  const char* name;
-  Value Owner::*member;
-};
-constexpr NamedMember<SandboxOptions, bool> sandbox_flags[] = {
-    {"unix_sockets", &SandboxOptions::unix_sockets},
-    {"shared_memory", &SandboxOptions::shared_memory},
-    {"terminals", &SandboxOptions::terminals},
-    {"pid_namespace", &SandboxOptions::pid_namespace},
-    {"explain", &SandboxOptions::explain}};
-
-constexpr NamedMember<SandboxOptions, std::vector<std::string>> sandbox_paths[] = {
-    {"writable", &SandboxOptions::writable},
-    {"readable", &SandboxOptions::readable},
-    {"protected_paths", &SandboxOptions::protected_paths}};
-
-constexpr NamedMember<PlaceRequest, bool> start_flags[] = {{"script", &PlaceRequest::has_script},
-                                                           {"tells", &PlaceRequest::tells},
-                                                           {"merge", &PlaceRequest::merge_streams},
-                                                           {"input", &PlaceRequest::has_input},
-                                                           {"wait", &PlaceRequest::waited_for}};
-
-constexpr NamedMember<PlaceRequest, std::vector<std::string>> start_texts[] = {
-    {"argv", &PlaceRequest::argv}, {"set", &PlaceRequest::set}, {"unset", &PlaceRequest::unset}};
-
-// The numbers of an `end`: the bounds of each, and its value where it is missing.
-struct EndNumber {
-  const char* name;
-  std::int64_t least;
-  std::int64_t most;
-  std::int64_t otherwise;
-};
-constexpr EndNumber end_numbers[] = {{"outcome", 0, static_cast<int>(Outcome::unknown), -1},
-                                     {"exit_code", -1, 255, -2},
-                                     {"signal", 0, 64, -1},
-                                     {"cpu", 0, INT64_MAX, -1},
-                                     {"memory", 0, INT64_MAX, -1},
-                                     {"left", 0, INT64_MAX, -1},
-                                     {"pid", -1, INT_MAX, -1},
-                                     {"error", 0, 0xffff, 0}};
-
-bool take_text(std::string_view& rest, std::string& text) {
-  if (rest.find('\0') == std::string_view::npos) return false;
-  text = take_part(rest, '\0');
   return true;
 }
 
-std::chrono::milliseconds time_in(const Json& object, const char* name,
-                                  std::chrono::milliseconds otherwise) {
-  return std::chrono::milliseconds(
-      std::max<std::int64_t>(0, object[name].as_integer(otherwise.count())));
-}
-
-}  // namespace
+// place/place_internal.hpp ------------------------------------------------------------------------
+// What leads to an agent of another machine, and what that does besides running commands.
 
 CODEEXEC_INNER {
 
-std::string number_bytes(std::size_t value) {
-  std::string bytes;
-  for (int shift = 0; shift < 32; shift += 8)
-    bytes += static_cast<char>(static_cast<unsigned char>(value >> shift));
-  return bytes;
-}
+// The script for a shell that becomes the agent. If the file is not there, the script writes
+// upload_mark and reads the file from the same pipe.
+std::string bring_text(std::string_view file);
 
-std::uint32_t number_in(std::string_view bytes) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(bytes[i]);
-  return value;
-}
-
-void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload) {
-  out += number_bytes(payload.size());
-  out += static_cast<char>(kind);
-  out += number_bytes(id);
-  out += payload;
-}
-
-std::string credit_text(Channel channel, std::size_t bytes) {
-  return static_cast<char>(channel) + number_bytes(bytes);
-}
-
-bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
-  if (frame.payload.size() != 5 || static_cast<unsigned char>(frame.payload[0]) > 2) return false;
-  channel = static_cast<Channel>(frame.payload[0]);
-  bytes = number_in(frame.payload.substr(1));
-  return true;
-}
-
-std::string end_text(const ProcessResult& result) {
-  const std::int64_t numbers[] = {static_cast<int>(result.outcome),
-                                  result.exit_code,
-                                  result.signal,
-                                  result.cpu_time.count(),
-                                  static_cast<std::int64_t>(result.peak_memory),
-                                  static_cast<std::int64_t>(result.left_behind),
-                                  result.pid,
-                                  result.system_error};
-  Json end = Json::object();
-  for (std::size_t i = 0; i < std::size(end_numbers); ++i)
-    set_member(end, end_numbers[i].name, static_cast<long long>(numbers[i]));
-  set_member(end, "held", result.pipe_held);
-  set_member(end, "step", result.step);
-  set_member(end, "message", std::string(utf8_prefix(result.message, 8192)));
-  set_member(end, "limits", list_of(result.limits_reached));
-  return end.dump();
-}
-
-bool read_end(std::string_view text, ProcessResult& result) {
-  const auto end = Json::parse(text);
-  if (!end || !end->is_object()) return false;
-  std::int64_t numbers[std::size(end_numbers)];
-  for (std::size_t i = 0; i < std::size(end_numbers); ++i) {
-    const EndNumber& number = end_numbers[i];
-    numbers[i] = (*end)[number.name].as_integer(number.otherwise);
-    if (numbers[i] < number.least || numbers[i] > number.most) return false;
-  }
-  result.outcome = static_cast<Outcome>(numbers[0]);
-  result.exit_code = static_cast<int>(numbers[1]);
-  result.signal = static_cast<int>(numbers[2]);
-  if (result.outcome == Outcome::refused ||
-      (result.outcome == Outcome::exited && result.exit_code < 0) ||
-      (result.outcome == Outcome::signaled && result.signal == 0))
-    return false;
-  result.cpu_time = std::chrono::microseconds(numbers[3]);
-  result.peak_memory = static_cast<std::uint64_t>(numbers[4]);
-  result.left_behind = static_cast<std::uint64_t>(numbers[5]);
-  result.pid = static_cast<int>(numbers[6]);
-  result.system_error = static_cast<int>(numbers[7]);
-  result.pipe_held = (*end)["held"sv].as_bool();
-  result.step = printable(bounded((*end)["step"sv]));
-  result.message = printable((*end)["message"sv].as_string());
-  for (const std::string& limit : texts_in((*end)["limits"sv]))
-    result.limits_reached.push_back(printable(limit));
-  return true;
-}
-
-std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
-
-std::vector<std::string> texts_in(const Json& list) {
-  std::vector<std::string> texts;
-  for (const Json& item : list.items()) texts.push_back(item.as_string());
-  return texts;
-}
-
-Json to_json(const SandboxOptions& options) {
-  Json object = Json::object();
-  set_member(object, "mode", static_cast<int>(options.mode));
-  set_member(object, "network", static_cast<int>(options.network));
-  for (const auto& flag : sandbox_flags) set_member(object, flag.name, options.*flag.member);
-  for (const auto& paths : sandbox_paths)
-    set_member(object, paths.name, list_of(options.*paths.member));
-  for (const NamedLimit& limit : limit_names)
-    set_member(object, limit.name, static_cast<unsigned long long>(options.limits.*limit.value));
-  return object;
-}
-
-SandboxOptions sandbox_options_from(const Json& object) {
-  SandboxOptions options;
-  // An unknown value counts as the strictest.
-  const std::int64_t mode = object["mode"sv].as_integer(2);
-  options.mode = mode == 0   ? SandboxMode::off
-                 : mode == 1 ? SandboxMode::best_effort
-                             : SandboxMode::strict;
-  const std::int64_t network = object["network"sv].as_integer(1);
-  options.network = network >= 0 && network <= 3 ? static_cast<Network>(network) : Network::none;
-  for (const auto& flag : sandbox_flags) options.*flag.member = object[flag.name].as_bool();
-  for (const auto& paths : sandbox_paths) options.*paths.member = texts_in(object[paths.name]);
-  for (const NamedLimit& limit : limit_names)
-    options.limits.*limit.value =
-        static_cast<std::uint64_t>(std::max<std::int64_t>(0, object[limit.name].as_integer()));
-  return options;
-}
-
-Json to_json(const SandboxReport& report) {
-  Json object = Json::object();
-  set_member(object, "mode", static_cast<int>(report.mode));
-  set_member(object, "network", static_cast<int>(report.network));
-  set_member(object, "landlock_abi", report.landlock_abi);
-  set_member(object, "enforced", list_of(report.enforced));
-  set_member(object, "missing", list_of(report.missing));
-  set_member(object, "rules", list_of(report.rules));
-  return object;
-}
-
-SandboxReport sandbox_report_from(const Json& object) {
-  SandboxReport report;
-  const SandboxOptions read = sandbox_options_from(object);
-  report.mode = read.mode;
-  report.network = read.network;
-  report.landlock_abi = static_cast<int>(object["landlock_abi"sv].as_integer() & 0xff);
-  report.enforced = texts_in(object["enforced"sv]);
-  report.missing = texts_in(object["missing"sv]);
-  report.rules = texts_in(object["rules"sv]);
-  return report;
-}
-
-void widen_pipe([[maybe_unused]] int fd) {
-#if defined(__linux__)
-  constexpr int bytes = 256 << 10;
-  ::fcntl(fd, F_SETPIPE_SZ, bytes);
-#endif
-}
+// Reads a FileMessage from `in`, and writes the answer to `out`. `subject` is JSON: a root list as
+// a text, or for a copy what copy_subject() has made. Returns 0, or 1 for what cannot be read or
+// written. See AgentWorkspace::question().
+int answer_question(std::string_view subject, int in, int out);
 
 }  // inner
 
-std::size_t PlaceWindow::credit(std::size_t held, std::size_t commands) {
-  const std::size_t open = left + held;
-  if (allowed - open < allowed / 2) return 0;
-  const std::size_t most = std::max(stream_window, most_window / commands);
-  if (most <= open) return 0;
-  allowed = most;
-  left = most - held;
-  return most - open;
-}
-
-ssize_t PlaceQueue::write_to(int fd) {
-  const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
-  if (size <= 0) return size;
-  written += static_cast<std::size_t>(size);
-  // No more is moved than was written before.
-  if (written >= bytes.size() - written) {
-    bytes.erase(0, written);
-    written = 0;
-  }
-  return size;
-}
-
-bool PlaceFrames::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
-  while (!bytes.empty()) {
-    // A frame that came in pieces is put together, any other is used where it lies.
-    const auto move_in = [&](std::size_t size) {
-      const std::size_t missing = size - std::min(size, held_.size());
-      held_ += bytes.substr(0, missing);
-      bytes.remove_prefix(std::min(missing, bytes.size()));
-      return held_.size() >= size;
-    };
-    if (left_ > 0) {
-      const std::string_view piece = bytes.substr(0, left_);
-      left_ -= piece.size();
-      bytes.remove_prefix(piece.size());
-      if (!use({static_cast<FrameKind>(kind_), id_, piece})) return false;
-      continue;
-    }
-    const bool whole_head = held_.empty() && bytes.size() >= frame_head;
-    if (!whole_head && !move_in(frame_head)) return true;
-    const std::string_view head = whole_head ? bytes : std::string_view(held_);
-    const std::size_t payload = number_in(head);
-    if (payload > longest_payload) return false;
-    const Frame frame = {static_cast<FrameKind>(head[4]), number_in(head.substr(5)), {}};
-    if (payload > 0 && (frame.kind == FrameKind::input || frame.kind == FrameKind::out ||
-                        frame.kind == FrameKind::err)) {
-      kind_ = static_cast<unsigned char>(frame.kind);
-      id_ = frame.id;
-      left_ = payload;
-      if (whole_head) bytes.remove_prefix(frame_head);
-      held_.clear();
-      continue;
-    }
-    const std::size_t size = frame_head + payload;
-    if (whole_head && bytes.size() >= size) {
-      if (!use({frame.kind, frame.id, bytes.substr(frame_head, payload)})) return false;
-      bytes.remove_prefix(size);
-      continue;
-    }
-    if (!move_in(size)) return true;
-    const bool goes_on = use({frame.kind, frame.id, std::string_view(held_).substr(frame_head)});
-    held_.clear();
-    if (!goes_on) return false;
-  }
-  return true;
-}
-
-PlaceRequest PlaceRequest::question() {
-  PlaceRequest request;
-  request.argv.push_back({});
-  request.has_input = true;
-  return request;
-}
-
-std::string PlaceRequest::text() const {
-  Json head = Json::object();
-  for (const auto& flag : start_flags)
-    if (this->*flag.member) set_member(head, flag.name, true);
-  for (const auto& texts : start_texts) set_member(head, texts.name, (this->*texts.member).size());
-  if (terminal_rows != 0) set_member(head, "rows", terminal_rows);
-  if (terminal_rows != 0) set_member(head, "cols", terminal_cols);
-  if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
-  set_member(head, "grace", static_cast<long long>(kill_grace.count()));
-  std::string text = head.dump();
-  const auto add = [&text](const std::string& part) {
-    text += '\0';
-    text += part;
-  };
-  add(work_dir);
-  add(venv);
-  for (const auto& texts : start_texts)
-    for (const std::string& part : this->*texts.member) add(part);
-  add(script);
-  return text;
-}
-
-bool PlaceRequest::read(std::string_view text) {
-  std::string head_text;
-  if (!take_text(text, head_text)) return false;
-  const auto head = Json::parse(head_text);
-  if (!head || !head->is_object()) return false;
-  for (const auto& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
-  // The start checks them.
-  terminal_rows = static_cast<int>((*head)["rows"sv].as_integer() & INT_MAX);
-  terminal_cols = static_cast<int>((*head)["cols"sv].as_integer() & INT_MAX);
-  timeout = time_in(*head, "timeout", no_limit);
-  kill_grace = time_in(*head, "grace", std::chrono::milliseconds(0));
-  if (!take_text(text, work_dir) || !take_text(text, venv)) return false;
-  for (const auto& texts : start_texts) {
-    // Each has a byte at least: a number that is too large ends with the text.
-    for (std::int64_t left = (*head)[texts.name].as_integer(); left > 0; --left) {
-      if (!has_nul(text)) return false;
-      (this->*texts.member).push_back(std::string(take_part(text, '\0')));
-    }
-  }
-  script = text;
-  return !argv.empty();
-}
-
-// place/ground.cpp --------------------------------------------------------------------------------
-// The workspace in a place: the agent finds it, or makes a folder for a copy, and answers questions
-// about its files.
+// place/bring.cpp ---------------------------------------------------------------------------------
+// Getting the agent to a place whose transport leads to a shell.
 
 namespace {
 
-// Makes the folder, with those around it, or takes one that is empty. None where that cannot be.
-UniqueFd copy_folder_at(const std::string& path) {
-  for (std::size_t end = 0; end < path.size();) {
-    end = std::min(path.find('/', end + 1), path.size());
-    (void)::mkdir(path.substr(0, end).c_str(), 0700);
-  }
-  auto found = open_canonical_directory(path);
-  if (!found) return UniqueFd();
-  UniqueFd folder(
-      above_standard_streams(::openat(found->get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  struct stat status {};
-  if (!folder || ::fstat(folder.get(), &status) != 0 ||
-      (status.st_uid != ::geteuid() && status.st_uid != 0) ||
-      ::faccessat(folder.get(), ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0 ||
-      ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
-    return UniqueFd();
-  bool is_empty = true;
-  UniqueFd listed(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!listed || for_each_entry(std::move(listed), [&](const char*) { return is_empty = false; }))
-    return UniqueFd();
-  return is_empty ? std::move(folder) : UniqueFd();
-}
+// For any POSIX shell, which reads the script from the same pipe as the file: the client sends the
+// file only when the script asks for it. The shell becomes the agent, or writes one line of why
+// not.
+// CODEEXEC_PLACE_CACHE names a folder that is tried first: the cache may lie in a workspace.
+//   h  SHA-256 of the file    s  its size    m  its processor
+// The script enters a folder before it checks it: the folder belongs to this user and is closed to
+// all others, so that a user who may write to the parent folder cannot put another file there.
+constexpr char bring_script[] =
+    "{ CODEEXEC_PLACE_START=`pwd`; export CODEEXEC_PLACE_START; u=`umask`; umask 077; i=`id -u`; "
+    "w=\n"
+    "n=codeexec-mcp-" CODEEXEC_VERSION_STRING
+    "-$h; t=$n.$$; k=$((s/1024+64))\n"
+    "no() { echo \"place_agent: $*\" >&2; exit 1; }\n"
+    "ok() { [ -f $1 ] && case `$c <$1` in $h*) ;; *) false; esac; }\n"
+    "case `uname -m` in $m) ;; *) no \"it is for $m, and there is `uname -m`\"; esac\n"
+    "for c in sha256sum 'shasum -a 256' 'openssl dgst -sha256 -r' ''; do\n"
+    "$c </dev/null >/dev/null 2>&1 && break; done\n"
+    "[ \"$c\" ] || no it is checked by sha256sum, shasum or openssl, and none is there\n"
+    "f=${CODEEXEC_PLACE_CACHE:+$CODEEXEC_PLACE_CACHE/codeexec-$i}; unset CODEEXEC_PLACE_CACHE\n"
+    "for d in ${f:+\"$f\"} "
+    "\"${XDG_CACHE_HOME:-${HOME:-/dev/null}/.cache}/codeexec\" "
+    "\"${HOME:-/dev/null}/.codeexec\" /var/tmp/codeexec-$i /tmp/codeexec-$i; do\n"
+    "e=`mkdir -p \"$d\" 2>&1 && cd \"$d\" 2>&1` && cd \"$d\" || { w=\"$w; $e\"; continue; }\n"
+    "set -- `ls -ldn .`\n"
+    "case $1:$3 in drwx------*:$i) ;; "
+    "*) w=\"$w; $d is of another user, or open to others\"; continue; esac\n"
+    "ok $n && { umask $u; exec ./$n --place; }\n"
+    "set -- `df -Pk . 2>/dev/null | tail -n 1`\n"
+    "[ \"${4:-$k}\" -lt $k ] 2>/dev/null && { w=\"$w; $d has no room for $k KiB\"; continue; }\n"
+    "e=`{ true >$t && chmod 700 $t; } 2>&1` || { w=\"$w; $d: $e\"; continue; }\n"
+    "./$t 2>/dev/null || { rm -f $t; w=\"$w; $d is mounted noexec\"; continue; }\n"
+    "echo codeexec-bring\n"
+    "e=`head -c $s 2>&1 >$t` && ok $t && mv -f $t $n && { umask $u; exec ./$n --place; }\n"
+    "rm -f $t; no \"$d/$n has not come whole. $e\"\n"
+    "done; no \"no folder takes it$w\"; }\n";
 
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string ground_of(std::string_view workspace, const std::vector<Root>& roots) {
-  std::string ground(workspace);
-  for (const Root& root : roots) {
-    const char permission = static_cast<char>('0' + static_cast<int>(root.permission));
-    append_all(ground, {"\0"sv, std::string_view(&permission, 1), root.path});
-  }
-  return ground;
-}
-
-std::vector<Root> roots_in(std::string_view ground, std::string& workspace) {
-  std::vector<Root> roots;
-  workspace = take_part(ground, '\0');
-  while (!ground.empty()) {
-    const auto permission = static_cast<Permission>(std::min(ground[0] & 3, 2));
-    ground.remove_prefix(1);
-    roots.push_back({std::string(take_part(ground, '\0')), permission});
-  }
-  return roots;
-}
-
-void look_at_home(std::string& path) {
-  const char* const home = std::getenv("HOME");
-  if (home && (path == "~"sv || starts_with(path, "~/"sv))) path.replace(0, 1, home);
-}
-
-Expected<void> find_ground(std::string& ground) {
-  std::string workspace;
-  std::vector<Root> roots = roots_in(ground, workspace);
-  look_at_home(workspace);
-  for (Root& root : roots) look_at_home(root.path);
-  const auto rules = PathRules::create(roots);
-  if (!rules) return rules.failure();
-  std::string path;
-  const auto found = PathRules().open_work_dir(workspace, {}, &path);
-  if (!found) return with_prefix("workspace: ", {}, found.error());
-  ground = ground_of(path, rules->roots());
-  return {};
-}
-
-int answer_question(std::string_view ground, int in, int out) {
-  const auto known = Json::parse(ground);
-  if (known && known->is_array()) return serve_copy(*known, in, out);
-  std::string text;
-  char piece[16384];
-  for (ssize_t size = 0; (size = ::read(in, piece, sizeof piece)) != 0;) {
-    if (size < 0 && errno != EINTR) return 1;
-    if (size > 0) text.append(piece, static_cast<std::size_t>(size));
-  }
-  FileMessage message;
-  if (!known || !message.take(text)) return 1;
-  std::string workspace;
-  std::vector<Root> roots = roots_in(known->as_string(), workspace);
-  Files(PathRules::of_canonical(std::move(roots)), std::move(workspace)).answer(message);
-  return write_all(out, message.text()) == 0 ? 0 : 1;
-}
-
-}  // inner
-
-Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::for_copy(std::string& workspace,
-                                                                       bool is_marked) {
-  if (UniqueFd same = is_marked ? copy_folder_at(workspace) : UniqueFd())
-    return new_shared<const PrivateFolder>(workspace, std::move(same));
-  const char* const home = std::getenv("HOME");
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const auto folders =
-      words_of({cache ? cache : "", concat("%/.cache", {home ? home : ""}), "/var/tmp", "/tmp"});
-  SharedError problem;
-  for (const std::string& folder : folders) {
-    if (!starts_with(folder, "/"sv)) continue;
-    auto made = create("workspace", "codeexec-copy-"sv, folder);
-    if (!made) {
-      problem = made.failure();
-      continue;
-    }
-    workspace = concat("%/%", {(*made)->path(), base_name(workspace)});
-    if (::mkdir(workspace.c_str(), 0700) != 0)
-      return system_error(errno, "workspace: cannot make %", {in_quotes(workspace)});
-    return made;
-  }
-  return problem;
-}
-
-// place/link.cpp ----------------------------------------------------------------------------------
-// The client's end of a connection to an agent.
-
-namespace {
-
-constexpr std::size_t longest_preface = std::size_t{64} << 10;
-constexpr std::size_t longest_account = 1024;
-constexpr std::size_t longest_agent = std::size_t{64} << 20;
-
-// What transports write when they fail, and what to do about it.
-constexpr HelpRow place_troubles[] = {
-    {"place_agent: ", "the agent cannot be put there"},
-    {"host key verification failed",
-     "its host key is not known, or another one than before: connect once by hand and compare it"},
-    {"permission denied (", "it wants a key that is loaded, and no password can be asked for here"},
-    {"could not resolve", "no machine has this name"},
-    {"connection refused", "nothing listens there: is it up, and is the port right?"},
-    {"timed out", "it does not answer: is it up, and reachable from here?"},
-    {"no route to host", "it cannot be reached from here"},
-    {"exec format error", "the agent there is for another processor"},
-    {"cannot execute", "the agent there is not a program that runs there"},
-    {"unknown option", "the agent there is of another version"},
-};
-constexpr auto packed_place_troubles = pack_help<place_troubles>();
-// Not in a container, which has no such options.
-constexpr HelpRow no_agent_there[] = {
-    {"not found|no such file",
-     "there is no such program there: install codeexec-mcp, name it (place_agent_path), or let it "
-     "be copied (place_agent)"},
-};
-constexpr auto packed_no_agent_there = pack_help<no_agent_there>();
-
-struct PlaceFact {
-  const char* name;
-  std::string PlaceFacts::*member;
-};
-constexpr PlaceFact place_facts[] = {{"version", &PlaceFacts::version},
-                                     {"machine", &PlaceFacts::machine},
-                                     {"host", &PlaceFacts::host},
-                                     {"home", &PlaceFacts::home}};
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-Nonce::Nonce(const std::string& folder) {
-  auto opened = open_canonical_directory(folder);
-  if (!opened) {
-    problem_ = opened.error().message;
-    return;
-  }
-  folder_ = std::move(*opened);
-  const UniqueFd file(::openat(folder_.get(), name_.c_str(),
-                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
-  int error = file ? write_all(file.get(), content_) : errno;
-  if (error == 0 && ::fchmod(file.get(), 0644) != 0) error = errno;
-  if (error != 0)
-    problem_ = concat("cannot make a file in %: %", {in_quotes(folder), errno_text(error)});
-  path_ = concat("%/%", {folder, name_});
-}
-
-Nonce::~Nonce() {
-  if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
-}
-
-Json new_hello(std::chrono::milliseconds keep_alive) {
-  Json hello = Json::object();
-  set_member(hello, "protocol", place_protocol);
-  set_member(hello, "version", CODEEXEC_VERSION_STRING);
-  set_member(hello, "keep_alive", static_cast<long long>(keep_alive.count()));
-  return hello;
-}
-
-std::optional<Json> answer_in(std::string_view printed) {
-  const std::size_t mark = printed.find(greeting_mark);
-  const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
-  if (end == std::string_view::npos) return {};
-  std::optional<Json> answer;
-  PlaceFrames frames;
-  frames.add(printed.substr(end + 1), [&answer](const Frame& frame) {
-    if (auto told = Json::parse(frame.payload); told && frame.kind == FrameKind::hello)
-      answer = std::move(*told);
-    return !answer;
-  });
-  return answer;
-}
-
-}  // inner
-
-Expected<std::shared_ptr<PlaceLink>> PlaceLink::open(const Wanted& wanted,
-                                                     const std::optional<CancelToken>& cancel) {
-  const CancellationPause pause;
-  auto link = new_shared<PlaceLink>(wanted);
-  if (auto ok = link->line_.start(wanted.transport); !ok)
-    return with_prefix("cannot reach %: ", {wanted.name}, ok.error());
-  for (const UniqueFd* fd : {&link->line_.input, &link->line_.out}) widen_pipe(fd->get());
-  wanted.meanwhile();
-  if (!make_pipe(link->wake_out_, link->wake_in_)) return system_error(errno, "cannot make a pipe");
-  set_nonblocking(link->wake_out_);
-  set_nonblocking(link->wake_in_);
-  if (auto ok = link->greet(wanted, cancel); !ok) return ok.failure();
-  if (const int error = start_thread(&link->thread_, thread_main, link.get()); error != 0)
-    return system_error(error, "cannot start a thread");
-  link->has_thread_ = true;
-  return link;
-}
-
-PlaceLink::~PlaceLink() {
-  if (owner_ != ::getpid()) {
-    has_thread_ = false;
-    return;
-  }
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    closing_ = true;
-    // The agent kills all that it has started, and ends.
-    line_.input.reset();
-  }
-  wake();
-  if (has_thread_) ::pthread_join(thread_, nullptr);
-  if (lost() || !has_thread_) return;
-  std::vector<pollfd> set = {{line_.child.exit_event.get(), POLLIN, 0}};
-  wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
-}
-
-bool PlaceLink::is_lost() const {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (!lost()) return false;
-  }
-  wait_for_event(settled_, {}, Clock::time_point::max());
-  return true;
-}
-
-std::string PlaceLink::reason() const {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return reason_;
-}
-
-void* PlaceLink::thread_main(void* self) {
-  auto& link = *static_cast<PlaceLink*>(self);
-  while (link.pump(-1, Clock::time_point::max())) {
-  }
-  return nullptr;
-}
-
-// The error of an agent that has not answered.
-SharedError PlaceLink::failure() const {
-  std::string said = said_.text();
-  std::string_view help = help_in(said, packed_place_troubles.table());
-  if (help.empty() && !is_container_) help = help_in(said, packed_no_agent_there.table());
-  while (!said.empty() && (said.back() == '\n' || said.back() == '\r')) said.pop_back();
-  return make_error(ErrorCode::io, "cannot reach %: %%%%%",
-                    {name_, help, help.empty() ? "" : "; ", reason_,
-                     said.empty() ? "" : "; it said: ", printable(said)});
-}
-
-Expected<void> PlaceLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
-  if (!wanted.agent.empty()) {
-    const auto file = read_whole_file(wanted.agent, longest_agent, "agent"sv);
-    if (!file) return file.failure();
-    cargo_ = *file;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      send(bring_text(cargo_));
-    }
-    if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
-    cargo_ = {};
-    queue_.bytes.shrink_to_fit();
-  }
-  std::optional<Nonce> nonce;
-  Json hello = wanted.hello;
-  if (!wanted.workspace.empty()) {
-    nonce.emplace(wanted.workspace);
-    if (!nonce->problem().empty())
-      return make_error(ErrorCode::io,
-                        "workspace: %, by which % could show that it has the same files",
-                        {nonce->problem(), name_});
-    set_member(hello, "nonces", list_of({nonce->path()}));
-  }
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    send(FrameKind::hello, 0, hello.dump());
-  }
-  if (auto ok = wait_for_agent(wanted, cancel, Life::answered); !ok) return ok;
-  if (auto ok = take_greeting(wanted, nonce ? nonce->content() : std::string()); !ok) return ok;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  said_ = Capture(longest_account);
-  if (!lost()) life_ = Life::open;
-  return {};
-}
-
-// Waits until an agent speaks or has answered.
-Expected<void> PlaceLink::wait_for_agent(const Wanted& wanted,
-                                         const std::optional<CancelToken>& cancel, Life until) {
-  const Clock::time_point start = Clock::now();
-  while (life_ < until) {
-    if (cancel && cancel->cancelled()) return cancelled_before_start();
-    // A copy may take a second more for each 32 kB.
-    const Clock::time_point deadline =
-        later(start, wanted.connect_timeout + std::chrono::milliseconds(brought_ / 32));
-    if (Clock::now() >= deadline) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      lose("it did not answer within % s", {seconds_text(wanted.connect_timeout)});
-      break;
-    }
-    pump(cancel ? cancel->descriptor() : -1, deadline);
-  }
-  if (lost() && !greeting_) return failure();
-  return {};
-}
-
-Expected<void> PlaceLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
-  const Json& told = *greeting_;
-  if (told["protocol"sv] != Json(place_protocol))
-    return make_error(ErrorCode::unsupported,
-                      "the agent in % speaks protocol %, and this program %%",
-                      {name_, printable(told["protocol"sv].dump()), place_protocol,
-                       ": install codeexec-mcp " CODEEXEC_VERSION_STRING " there"});
-  if (told.find("error"))
-    return make_error(ErrorCode::unsupported, "the agent in % said: %",
-                      {name_, printable(bounded(told["error"sv]))});
-  for (const PlaceFact& fact : place_facts) facts_.*fact.member = bounded(told[fact.name]);
-  facts_.uid = static_cast<std::uint64_t>(told["uid"sv].as_integer());
-  facts_.sandbox = sandbox_report_from(told["sandbox"sv]);
-  resizes_ = told["resizes"sv].as_bool();
-  if (wanted.hello["connections"sv].as_bool() && !told["connections"sv].as_bool())
-    return make_error(ErrorCode::unsupported,
-                      "network: 'allow' needs an agent of version % in %, which has %",
-                      {CODEEXEC_VERSION_STRING, name_, printable(facts_.version)});
-  ground_ = told["ground"sv].as_string();
-  const Json& seen = told["nonces"sv][0];
-  if (!nonce.empty() && seen.as_string() != nonce)
-    return make_error(
-        ErrorCode::unsupported,
-        "workspace: % is not the same folder in % (%): mount it there under the same path, or let "
-        "it be only there (place_workspace remote) or copied (place_workspace copy)",
-        {in_quotes(wanted.workspace), name_,
-         seen.is_string() ? printable(bounded(seen)) : "it may not be looked into"});
-  return {};
-}
-
-// Adds the pipes of commands, under the mutex.
-void PlaceLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
-                      Clock::time_point& deadline) {
-  const auto add = [&](PlaceStreams& streams) {
-    for (const Channel channel : {Channel::out, Channel::err, Channel::input}) {
-      const bool is_input = channel == Channel::input;
-      const int fd = is_input ? streams.input_fd() : streams.flow(channel).writer.get();
-      const bool is_closing = is_input && streams.source == PlaceStreams::Source::closing;
-      // Input is read only while the queue is short: the rest waits in its pipe.
-      if (is_input ? fd < 0 || (!is_closing && streams.input_window == 0) ||
-                         queue_.size() >= longest_payload
-                   : streams.flow(channel).waiting.empty())
-        continue;
-      set.push_back({fd, is_closing ? short{0} : is_input ? short{POLLIN} : short{POLLOUT}, 0});
-      watched.push_back({streams.id, channel});
-      if (is_input && !streams.input.empty()) deadline = Clock::now();
-    }
-  };
-  for (const auto& [id, command] : commands_)
-    if (command) add(command->streams_);
-  for (auto& [id, connection] : connections_) add(connection);
-}
-
-// Waits for an event and handles it. False: the link is being destroyed.
-bool PlaceLink::pump(int cancel, Clock::time_point deadline) {
-  std::vector<pollfd> set;
-  std::vector<Watched> watched;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (closing_) return false;
-    set = {{wake_out_.get(), POLLIN, 0},
-           {lost() ? -1 : line_.out.get(), POLLIN, 0},
-           {lost() ? -1 : line_.err.get(), POLLIN, 0},
-           {lost() || queue_.empty() ? -1 : line_.input.get(), POLLOUT, 0},
-           {cancel, POLLIN, 0}};
-    if (speaks())
-      deadline = std::min(
-          {deadline, later(last_heard_, keep_alive_), later(last_sent_, ping_after(keep_alive_))});
-    watch(set, watched, deadline);
-  }
-  wait_for_events(set, deadline);
-  const Clock::time_point woke = Clock::now();  // what comes from now on is not read here
-  std::unique_lock<std::mutex> lock(mutex_);
-  if (closing_) return false;
-  char few[4096];
-  if (set[0].revents) (void)!::read(wake_out_.get(), few, sizeof few);
-  if (set[2].revents && !lost()) {
-    const ssize_t size = ::read(line_.err.get(), few, sizeof few);
-    if (size > 0) said_.add({few, static_cast<std::size_t>(size)});
-    if (size == 0) line_.err.reset();
-  }
-  if (set[1].revents && !lost()) receive();
-  if (set[3].revents && !lost()) flush();
-  for (std::size_t i = 0; i < watched.size(); ++i) {
-    PlaceStreams* const streams = find(watched[i].id);
-    if (!streams) continue;
-    const bool is_input = watched[i].channel == Channel::input;
-    if (!set[i + 5].revents && !(is_input && !streams->input.empty())) continue;
-    if (is_input)
-      read_input(*streams);
-    else if ((streams->id & connection_bit) != 0)
-      serve(*streams);
-    else
-      streams->flow(watched[i].channel).write();
-  }
-  check_life(woke);
-  if (lost() && !settled_.cancelled()) settle(lock);
-  return true;
-}
-
-void PlaceLink::check_life(Clock::time_point now) {
-  // Before an agent speaks, connect_timeout holds.
-  if (!speaks()) return;
-  if (now >= later(last_heard_, keep_alive_))
-    return lose("nothing was heard from it for % ms", {keep_alive_.count()});
-  if (now < later(last_sent_, ping_after(keep_alive_))) return;
-  send(FrameKind::ping, 0, {});
-  last_sent_ = now;
-}
-
-void PlaceLink::receive() {
-  if (!buffer_) buffer_.reset(new char[longest_payload]);
-  const ssize_t size = ::read(line_.out.get(), buffer_.get(), longest_payload);
-  if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (size <= 0) {
-    // The last words of the transport are in the other pipe.
-    char said[4096];
-    const ssize_t more = line_.err ? ::read(line_.err.get(), said, sizeof said) : 0;
-    if (more > 0) said_.add({said, static_cast<std::size_t>(more)});
-    return lose("it was closed at the other end");
-  }
-  last_heard_ = Clock::now();
-  take_bytes({buffer_.get(), static_cast<std::size_t>(size)});
-}
-
-void PlaceLink::take_bytes(std::string_view bytes) {
-  std::string rest;
-  if (!speaks()) {
-    const std::size_t from =
-        unmarked_.size() - std::min(unmarked_.size(), greeting_mark.size() + 8);
-    unmarked_ += bytes;
-    if (!cargo_.empty() && unmarked_.find(bring_mark, from) != std::string::npos) {
-      unmarked_.clear();
-      brought_ = cargo_.size();
-      return send(std::exchange(cargo_, {}));
-    }
-    const std::size_t mark = unmarked_.find(greeting_mark, from);
-    const std::size_t end = unmarked_.find('\n', mark);
-    if (mark == std::string::npos || end == std::string::npos) {
-      if (unmarked_.size() > longest_preface) {
-        lose("64 KiB came, and no greeting of an agent");
-      }
-      return;
-    }
-    said_.add(std::string_view(unmarked_).substr(0, mark));
-    const std::size_t number = mark + greeting_mark.size();
-    const std::string version = unmarked_.substr(number, end - number);
-    if (version != std::to_string(place_protocol)) {
-      life_ = Life::answered;
-      greeting_ = Json::object();
-      return set_member(*greeting_, "protocol", printable(version));
-    }
-    life_ = Life::speaking;
-    rest = unmarked_.substr(end + 1);
-    unmarked_ = {};
-    bytes = rest;
-  }
-  if (!reader_.add(bytes, [this](const Frame& frame) { return !lost() && take_frame(frame); }))
-    lose("what came from it is not of this protocol");
-}
-
-// False: no agent sends such a frame.
-bool PlaceLink::take_frame(const Frame& frame) {
-  const std::string_view payload = frame.payload;
-  if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
-  if (frame.kind == FrameKind::hello) {
-    auto greeting = Json::parse(payload);
-    if (greeting_ || !greeting || !greeting->is_object()) return false;
-    life_ = Life::answered;
-    greeting_ = std::move(*greeting);
-    return true;
-  }
-  if (!greeting_) return false;
-  if (frame.kind == FrameKind::bye) return has_left_ = frame.id == 0 && payload.empty();
-  if ((frame.id & connection_bit) != 0) return take_for_connection(frame);
-  const auto at = commands_.find(frame.id);
-  if (at == commands_.end()) return false;
-  if (!at->second) {
-    if (frame.kind == FrameKind::end) commands_.erase(at);
-    return true;
-  }
-  if (!at->second->streams_.running) return false;
-  PlaceCommand& command = *at->second;
-  switch (frame.kind) {
-    case FrameKind::out:
-      return command.streams_.out.take(payload);
-    case FrameKind::err:
-      return !command.request_.merge_streams && command.streams_.err.take(payload);
-    case FrameKind::started:
-      if (!command.request_.waited_for || command.started_ || payload.size() != 4) return false;
-      command.started_ = true;
-      command.pid_ = static_cast<int>(number_in(payload) & INT_MAX);
-      command.begun_.cancel();
-      return true;
-    case FrameKind::credit:
-      return command.streams_.take_credit(frame, Channel::input);
-    case FrameKind::input_closed:
-      command.streams_.input_reader.reset();
-      return payload.empty();
-    case FrameKind::told:
-      command.told_ += payload;
-      return command.request_.tells && command.told_.size() <= longest_session_text;
-    case FrameKind::end:
-      return take_end(command, payload);
+// As `uname -m` says it, or a pattern for that. From the head of an ELF file; `*` lets all others
+// pass, as the system there knows best what it can run, and says so.
+std::string_view machine_of(std::string_view file) {
+  if (file.size() < 20 || !starts_with(file, "\177ELF"sv)) return "*";
+  // All of these write the lower byte first.
+  switch (static_cast<unsigned char>(file[18]) | static_cast<unsigned char>(file[19]) << 8) {
+    case 40:
+      return "arm*";
+    case 62:
+      return "x86_64";
+    case 183:
+      return "aarch64";
+    case 243:
+      return "riscv64";
     default:
-      return false;
+      return "*"sv;
   }
-}
-
-bool PlaceLink::take_end(PlaceCommand& command, std::string_view text) {
-  const bool ok = read_end(text, command.end_.emplace());
-  if (ok)
-    command.come_to_an_end();
-  else
-    command.end_.reset();
-  return ok;
-}
-
-PlaceStreams* PlaceLink::find(std::uint32_t id) {
-  if (const auto at = connections_.find(id); at != connections_.end()) return &at->second;
-  const auto at = commands_.find(id);
-  return at != commands_.end() && at->second ? &at->second->streams_ : nullptr;
-}
-
-void PlaceLink::read_input(PlaceStreams& streams) {
-  using Source = PlaceStreams::Source;
-  if (streams.source == Source::closing) {
-    streams.source = Source::nothing;
-    return send(FrameKind::signal, streams.id, "\x01"sv);  // SIGHUP
-  }
-  const std::size_t most = std::min(longest_payload, streams.input_window);
-  std::string_view bytes = streams.input.substr(0, most);
-  if (bytes.empty()) {
-    if (!buffer_) buffer_.reset(new char[longest_payload]);
-    const ssize_t size = ::read(streams.input_fd(), buffer_.get(), most);
-    if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
-    if (size > 0) bytes = {buffer_.get(), static_cast<std::size_t>(size)};
-  } else {
-    streams.input.remove_prefix(bytes.size());
-  }
-  if (bytes.empty()) streams.input_reader.reset();
-  if (bytes.empty() && streams.source == Source::socket) streams.source = Source::closing;
-  streams.input_window -= bytes.size();
-  send(bytes.empty() ? FrameKind::input_end : FrameKind::input, streams.id, bytes);
-}
-
-// Under the mutex. What the pipe does not take at once goes into the queue.
-void PlaceLink::send(std::string_view bytes) {
-  if (lost() || !line_.input) return;
-  const bool waits = !queue_.empty();
-  queue_.bytes += bytes;
-  if (waits) return;
-  flush();
-  if (!queue_.empty()) wake();
-}
-
-void PlaceLink::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
-  std::string frame;
-  put_frame(frame, kind, id, payload);
-  send(frame);
-}
-
-void PlaceLink::flush() {
-  const ssize_t size = queue_.write_to(line_.input.get());
-  if (size > 0) last_sent_ = Clock::now();
-  if (size >= 0 || errno == EAGAIN || errno == EINTR) return;
-  // receive() finds the end of the other pipe, too, and the reason with it.
-  queue_.clear();
-  line_.input.reset();
-}
-
-void PlaceLink::wake() {
-  if (wake_in_) (void)!::write(wake_in_.get(), "", 1);
-}
-
-// Ends the connection. Output that came before still goes to its readers.
-void PlaceLink::lose(const char* reason, Pieces values) {
-  if (lost()) return;
-  if (!speaks()) said_.add(unmarked_);
-  reason_ = concat(reason, values);
-  // The transport may say why, such as that a job was cancelled.
-  if (life_ == Life::open && said_.total_bytes() != 0) {
-    std::string said(without_line_ends(said_.text()));
-    std::replace(said.begin(), said.end(), '\n', ' ');
-    append_all(reason_, "; it said: %", {printable(said)});
-  }
-  life_ = life_ == Life::open ? Life::lost : Life::failed;
-  line_.end();
-  queue_.clear();
-}
-
-// Asks for the reason, once, and ends all commands with it.
-void PlaceLink::settle(std::unique_lock<std::mutex>& lock) {
-  if (life_ == Life::lost && account_) {
-    lock.unlock();
-    const std::string told = account_();
-    lock.lock();
-    if (!told.empty()) append_all(reason_, "; %", {told});
-  }
-  settled_.cancel();
-  connections_.clear();
-  for (const auto& [id, command] : commands_) {
-    if (!command || !command->streams_.running) continue;
-    command->lost_ = true;
-    command->come_to_an_end();
-  }
-}
-
-// place/owner.cpp ---------------------------------------------------------------------------------
-// The programs that have made places, and whether they still run.
-
-namespace {
-
-// The start of a process, as the kernel counts time; empty if it is not known.
-std::string start_of_process([[maybe_unused]] pid_t pid) {
-#if defined(__linux__)
-  ProcessStat stat;
-  if (read_stat(pid, stat)) return std::to_string(stat.start);
-#endif
-  return {};
 }
 
 }  // namespace
 
 CODEEXEC_INNER {
 
-ProgramIdentity own_identity() {
-  ProgramIdentity own;
-  char text[256] = "";
-  if (::gethostname(text, sizeof text - 1) == 0) own.host = text;
-  if (auto boot = read_whole_file("/proc/sys/kernel/random/boot_id", 4096, "boot"))
-    own.boot = without_line_ends(*boot);
-  own.space = concat("% %", {::geteuid(), own_namespace("pid")});
-  own.pid = std::to_string(::getpid());
-  own.start = start_of_process(::getpid());
-  return own;
-}
-
-std::string owner_text(const ProgramIdentity& program) {
-  return concat("%;%;%;%;%",
-                {program.host, program.boot, program.space, program.pid, program.start});
-}
-
-ProgramIdentity take_owner(std::string_view& text) {
-  ProgramIdentity program;
-  for (std::string* const part :
-       {&program.host, &program.boot, &program.space, &program.pid, &program.start})
-    *part = take_part(text, ';');
-  return program;
-}
-
-std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own) {
-  if (maker.host != own.host || maker.space != own.space) return std::nullopt;
-  if (maker.boot != own.boot) return false;
-  const pid_t pid = static_cast<pid_t>(std::strtol(maker.pid.c_str(), nullptr, 10));
-  if (own.start.empty() || maker.start.empty() || pid <= 0) return std::nullopt;
-  const std::string now = start_of_process(pid);
-  if (!now.empty()) return now == maker.start;
-  if (::kill(pid, 0) != 0 && errno == ESRCH) return false;
-  return std::nullopt;
-}
-
-std::chrono::seconds age_since(const std::string& time) {
-  std::tm parts{};
-  if (std::sscanf(time.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d", &parts.tm_year, &parts.tm_mon,
-                  &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &parts.tm_sec) != 6)
-    return std::chrono::seconds(-1);
-  parts.tm_year -= 1900;
-  parts.tm_mon -= 1;
-  // Behind the seconds stand their fraction and a Z or the distance from UTC.
-  const std::size_t zone = time.find_first_of("+-", 19);
-  if (zone != std::string::npos) {
-    int hours = 0;
-    int minutes = 0;
-    (void)std::sscanf(time.c_str() + zone + 1, "%2d:%2d", &hours, &minutes);
-    parts.tm_min -= (time[zone] == '-' ? -1 : 1) * (hours * 60 + minutes);
-  }
-  return std::chrono::seconds(::time(nullptr) - ::timegm(&parts));
+// The values stand before the script, so that its text is the same for all files. They are
+// hexadecimal, a number and a pattern from the list above: none of them can end the quotes.
+std::string bring_text(std::string_view file) {
+  return concat("h=%; s=%; m='%'\n%", {sha256(file), file.size(), machine_of(file), bring_script});
 }
 
 }  // inner
@@ -42330,6 +43014,7 @@ std::chrono::seconds age_since(const std::string& time) {
 
 namespace {
 
+// What is wrong whatever the other end is, before anything is started.
 Expected<void> check_options(const PlaceOptions& options) {
   const auto wrong = [](const char* why) { return make_error(ErrorCode::invalid_argument, why); };
   if (options.transport.empty() == !options.engine)
@@ -42349,7 +43034,18 @@ Expected<void> check_options(const PlaceOptions& options) {
   return check_without_sandbox(options.sandbox);
 }
 
-// Whether a workspace can be copied as it is now, and the options for that.
+// The options of a copy, for both sides: see CopyTree.
+Json copy_options(const PlaceOptions& options) {
+  Json object = Json::object();
+  set_member(object, "files", static_cast<unsigned long long>(options.copy_max_files));
+  set_member(object, "size", static_cast<unsigned long long>(options.copy_max_bytes));
+  set_member(object, "exclude", list_of(options.copy_exclude));
+  set_member(object, "gitignore", options.copy_gitignore);
+  return object;
+}
+
+// Whether a workspace can be copied as it is now. Roots outside of it could not be, and commands
+// there would miss them; a host file that commands could change is refused as for commands here.
 Expected<void> check_copy(const PlaceOptions& options, const std::string& workspace,
                           const PathRules& paths) {
   for (const std::string& pattern : options.copy_exclude)
@@ -42384,23 +43080,37 @@ const char* name(PlaceWorkspace workspace) noexcept {
   return "";
 }
 
-struct PlaceExecutor::Place final : FilesElsewhere {
-  PlaceLink::Wanted wanted = {};
-  PlaceSettings settings;
+// What all copies of an executor share: how the other end is reached, and the connection to it.
+//
+//   state      event                                       next       function
+//   unreached  a command, or reach()                       reached    connect() -> open()
+//   unreached  the way there fails                         unreached  connect(): `failure`
+//   reached    a command                                   reached    connect(): the same link
+//   reached    the link is lost, a command comes           unreached  connect(), then as there
+//   reached    the copy alone is lost, a command comes     unreached  connect(), then as there
+//
+// What holds: `mutex` is held while the other end is reached, so that one thread does it and the
+// others wait for its link or its error; `failures` shows which. `copy`, if there is one, is
+// of `link`. A command keeps its link by itself, so that one that is replaced ends with its last
+// command. `wanted` is written before the first connection and under the mutex, and `settings`
+// never changes.
+struct PlaceExecutor::Target final : FilesElsewhere {
+  AgentLink::Wanted wanted = {};
+  CommandSettings settings;
   const PlaceWorkspace mode;
   const Network network;  // as asked for; what there is stands in the facts
   std::string described = {};
   std::mutex mutex = {};
   std::shared_ptr<PlaceEngine> engine = {};
-  std::shared_ptr<PlaceLink> link = {};         // goes before the place does
-  std::shared_ptr<PlaceCopy> copy = {};         // of that link
+  std::shared_ptr<AgentLink> link = {};         // goes before the place does
+  std::shared_ptr<WorkspaceCopy> copy = {};     // of that link
   std::string name = {};                        // while it is not known what the engine calls it
   std::shared_ptr<CommandNetwork> served = {};  // with Network::allow
   std::vector<std::string> notes = {};          // for the next result
   std::atomic<std::uint64_t> failures{0};
   Error failure = {};
 
-  Place(PlaceSettings given, const PlaceOptions& options)
+  Target(CommandSettings given, const PlaceOptions& options)
       : settings(std::move(given)),
         mode(options.workspace_mode),
         network(options.sandbox.network) {}
@@ -42416,15 +43126,15 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   Expected<void> give(const PlaceOptions& options, const std::string& local,
                       const PathRules& paths);
   // The copy of the workspace at the other end.
-  Expected<std::shared_ptr<PlaceCopy>> copy_to(const std::shared_ptr<PlaceLink>& reached,
-                                               const PlaceExecutor& executor);
+  Expected<std::shared_ptr<WorkspaceCopy>> copy_to(const std::shared_ptr<AgentLink>& reached,
+                                                   const PlaceExecutor& executor);
   // The command, which ends when its changes are here.
-  static std::shared_ptr<PlaceCommand> carry(std::shared_ptr<PlaceCopy> copied,
-                                             PlaceRequest&& request, Admission& admission);
+  static std::shared_ptr<AgentCommand> carry(std::shared_ptr<WorkspaceCopy> copied,
+                                             StartRequest&& request, Admission& admission);
 
   // The connection, or a new one if it was lost. A caller that has waited while another one failed
   // gets the same error, and does not try again.
-  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel) {
+  Expected<std::shared_ptr<AgentLink>> connect(const std::optional<CancelToken>& cancel) {
     const std::uint64_t known = failures.load();
     const std::lock_guard<std::mutex> lock(mutex);
     const bool copy_is_lost = copy && copy->is_lost();
@@ -42458,7 +43168,7 @@ struct PlaceExecutor::Place final : FilesElsewhere {
   }
 
  private:
-  Expected<std::shared_ptr<PlaceLink>> open(const std::optional<CancelToken>& cancel) {
+  Expected<std::shared_ptr<AgentLink>> open(const std::optional<CancelToken>& cancel) {
     if (engine) {
       auto way = engine->reach(cancel);
       if (!way) return way.failure();
@@ -42468,20 +43178,22 @@ struct PlaceExecutor::Place final : FilesElsewhere {
       wanted.account = std::move(way->account);
     }
     wanted.transport.environment = own_variables();
-    if (mode != PlaceWorkspace::copy) return PlaceLink::open(wanted, cancel);
-    std::string_view ground = wanted.hello["ground"sv].as_string();
-    const CopyMark mark(std::string(take_part(ground, '\0')));
+    if (mode != PlaceWorkspace::copy) return AgentLink::open(wanted, cancel);
+    std::string_view root_list = wanted.hello["ground"sv].as_string();
+    const CopyMark mark(std::string(take_part(root_list, '\0')));
     set_member(wanted.hello, "marked", mark.is_made());
-    return PlaceLink::open(wanted, cancel);
+    return AgentLink::open(wanted, cancel);
   }
 };
 
 PlaceEngine::~PlaceEngine() = default;
 
-// The answer comes from a place that may be hostile.
-Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
-  constexpr std::size_t most_told = std::size_t{16} << 20;  // but for the bytes of a file
-  const std::size_t most = most_told + static_cast<std::size_t>(message.numbers[4]);
+// Asks the agent's program about a file. The answer comes from a place that may be hostile: its
+// size is bounded by what was asked for, its form is checked, and a path in it must be canonical in
+// form. It is const for the tools, and reaches the place like a command does.
+Expected<void> PlaceExecutor::Target::ask(FileMessage& message) const {
+  constexpr std::size_t most_text = std::size_t{16} << 20;  // but for the bytes of a file
+  const std::size_t most = most_text + static_cast<std::size_t>(message.numbers[4]);
   ProcessOptions process;
   process.input = message.text();
   process.timeout = std::chrono::minutes(10);
@@ -42491,29 +43203,37 @@ Expected<void> PlaceExecutor::Place::ask(FileMessage& message) const {
   process.on_output = [&](Stream stream, std::string_view bytes) {
     if (stream == Stream::out && said.size() < most) said += bytes;
   };
-  auto reached = const_cast<Place*>(this)->connect({});
+  auto reached = const_cast<Target*>(this)->connect({});
   if (!reached) return reached.failure();
-  auto question = new_shared<PlaceCommand>(std::move(*reached), PlaceRequest::question());
-  const ProcessResult told = new_run(std::move(process), std::move(question))->run();
-  if (!told.succeeded() || !message.take(said))
+  auto question = new_shared<AgentCommand>(std::move(*reached), StartRequest::question());
+  const ProcessResult ended = new_run(std::move(process), std::move(question))->run();
+  if (!ended.succeeded() || !message.take(said))
     return make_error(ErrorCode::io, "% has not answered about its files: %",
-                      {wanted.name, told.message});
+                      {wanted.name, ended.message});
   if (message.numbers[0] != 0) return message.error();
   if (is_canonical_form(message.path)) return {};
   return misled();
 }
 
-SharedError PlaceExecutor::Place::misled() const {
-  return make_error(ErrorCode::io, "% has told a path that is none", {wanted.name});
+SharedError PlaceExecutor::Target::misled() const {
+  return make_error(ErrorCode::io, "% has reported a path that is none", {wanted.name});
 }
 
-void PlaceExecutor::Place::want(const PlaceOptions& options) {
+void PlaceExecutor::Target::want(const PlaceOptions& options) {
   wanted.name = options.name;
   if (options.name.empty())
     for (const std::string& word : options.transport)
       append_all(wanted.name, {wanted.name.empty() ? "" : " ", printable(word)});
   wanted.transport.argv = options.transport;
-  wanted.agent = options.agent;
+  if (!options.agent.empty())
+    wanted.upload = [path = options.agent](AgentUpload& upload) -> Expected<void> {
+      constexpr std::size_t longest = std::size_t{64} << 20;
+      auto file = read_whole_file(path, longest, "agent"sv);
+      if (!file) return file.failure();
+      upload.program = std::move(*file);
+      upload.script = bring_text(upload.program);
+      return {};
+    };
   wanted.connect_timeout = options.connect_timeout;
   wanted.hello = new_hello(options.keep_alive);
   set_member(wanted.hello, "sandbox", to_json(options.sandbox));
@@ -42523,11 +43243,14 @@ void PlaceExecutor::Place::want(const PlaceOptions& options) {
   described = facts_of_shell(options.shell, options.environment);
 }
 
-Expected<void> PlaceExecutor::Place::give(const PlaceOptions& options, const std::string& local,
-                                          const PathRules& paths) {
+// A workspace that is there too is proved by a nonce with each connection; one that is copied is
+// scanned now, so that a wrong pattern or one file too many is an error of create() and not of a
+// command.
+Expected<void> PlaceExecutor::Target::give(const PlaceOptions& options, const std::string& local,
+                                           const PathRules& paths) {
   if (!is_utf8(local))
     return make_error(ErrorCode::invalid_argument, "workspace: % is not UTF-8", {in_quotes(local)});
-  set_member(wanted.hello, "ground", ground_of(local, paths.roots()));
+  set_member(wanted.hello, "ground", root_list_of(local, paths.roots()));
   if (mode == PlaceWorkspace::shared) {
     wanted.workspace = local;
     return {};
@@ -42536,20 +43259,23 @@ Expected<void> PlaceExecutor::Place::give(const PlaceOptions& options, const std
   return check_copy(options, local, paths);
 }
 
-Expected<void> PlaceExecutor::Place::find(const PlaceOptions& options) {
+// Reaches the other end once to look the workspace and the roots up, and keeps what it says: later
+// connections ask for exactly that, as the same names could lead elsewhere by then. A root that
+// commands may not change must be held by the sandbox there, or lie in none that they may.
+Expected<void> PlaceExecutor::Target::find(const PlaceOptions& options) {
   set_member(wanted.hello, "remote", true);
   if (options.environment.command_prefix.empty()) {
     set_member(wanted.hello, "venv", options.environment.venv_path);
     set_member(wanted.hello, "auto_venv", options.environment.auto_venv);
   }
   set_member(wanted.hello, "ground",
-             ground_of(options.workspace.empty() ? "." : options.workspace, options.roots));
+             root_list_of(options.workspace.empty() ? "." : options.workspace, options.roots));
   const auto reached = connect({});
   if (!reached) return reached.failure();
-  const PlaceLink& found = **reached;
-  set_member(wanted.hello, "ground", found.ground());
+  const AgentLink& found = **reached;
+  set_member(wanted.hello, "ground", found.root_list());
   set_member(wanted.hello, "found", true);
-  roots = roots_in(found.ground(), workspace);
+  roots = roots_in(found.root_list(), workspace);
   if (!is_canonical_form(workspace) || roots.empty() != options.roots.empty()) return misled();
   const bool confined = is_one_of("filesystem"sv, found.facts().sandbox.enforced);
   for (const Root& root : roots) {
@@ -42567,19 +43293,24 @@ Expected<void> PlaceExecutor::Place::find(const PlaceOptions& options) {
   return {};
 }
 
-Expected<std::shared_ptr<PlaceCopy>> PlaceExecutor::Place::copy_to(
-    const std::shared_ptr<PlaceLink>& reached, const PlaceExecutor& executor) {
+// One copy for each link. It is not kept if the link was replaced meanwhile: the command that asked
+// for it has it alone then, and ends with that link.
+Expected<std::shared_ptr<WorkspaceCopy>> PlaceExecutor::Target::copy_to(
+    const std::shared_ptr<AgentLink>& reached, const PlaceExecutor& executor) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (copy && copy->link() == reached) return copy;
   auto made =
-      PlaceCopy::open(reached, executor.workspace(), executor.paths(), wanted.hello["copy"sv]);
+      WorkspaceCopy::open(reached, executor.workspace(), executor.paths(), wanted.hello["copy"sv]);
   if (made && link == reached) copy = *made;
   return made;
 }
 
-std::shared_ptr<PlaceCommand> PlaceExecutor::Place::carry(std::shared_ptr<PlaceCopy> copied,
-                                                          PlaceRequest&& request,
-                                                          Admission& admission) {
+// Paths of the workspace are those of the copy for the command: where it starts, its venv, and the
+// values of variables that begin with it. What its session leaves is translated back, as the next
+// command may be with another copy.
+std::shared_ptr<AgentCommand> PlaceExecutor::Target::carry(std::shared_ptr<WorkspaceCopy> copied,
+                                                           StartRequest&& request,
+                                                           Admission& admission) {
   copied->translate(request.work_dir);
   copied->translate(request.venv);
   for (std::string& variable : request.set) {
@@ -42591,11 +43322,12 @@ std::shared_ptr<PlaceCommand> PlaceExecutor::Place::carry(std::shared_ptr<PlaceC
   const auto remote = new_shared<CopiedCommand>(std::move(request), copied);
   admission.ending.late_note = [remote] { return remote->note(); };
   admission.ending.session_text = [remote, copied, mark = admission.ending.mark] {
-    return copied->told_here(remote->told(), mark);
+    return copied->with_local_folder(remote->session_data(), mark);
   };
   return remote;
 }
 
+// BatchMode, as no one can answer a question here; `--` keeps a host from being read as an option.
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
   if (host.empty() || host[0] == '-' || has_nul(host))
@@ -42609,6 +43341,10 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
   return words;
 }
 
+// The order: what needs no other end; the proxy; a workspace that is only there, for which the
+// other end is reached; the gate, which needs its paths; and last the connection, so that a command
+// finds it made. With an engine, that waits for the first command: a place that is not used costs
+// nothing.
 Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options,
                                               const ExecutorWings& wings) {
   const CancellationPause pause;
@@ -42626,21 +43362,21 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options,
   auto environment = Environment::create(variables);
   if (!environment) return environment.failure();
   PlaceExecutor executor;
-  executor.place_ = new_shared<Place>(
-      PlaceSettings(std::move(*environment), options.shell, variables.set), options);
-  Place& place = *executor.place_;
+  executor.target_ = new_shared<Target>(
+      CommandSettings(std::move(*environment), options.shell, variables.set), options);
+  Target& target = *executor.target_;
   auto server = make_network(options, wings, options.sandbox.network);
   if (!server) return server.failure();
-  place.served = std::move(*server);
-  place.want(options);
+  target.served = std::move(*server);
+  target.want(options);
   if (remote)
-    if (auto ok = place.find(options); !ok) return ok.failure();
-  if (auto ok = executor.set_up(options, wings, place.settings.environment.secrets(),
-                                remote ? &place : nullptr);
+    if (auto ok = target.find(options); !ok) return ok.failure();
+  if (auto ok = executor.set_up(options, wings, target.settings.environment.secrets(),
+                                remote ? &target : nullptr);
       !ok)
     return ok.failure();
   if (!remote)
-    if (auto ok = place.give(options, executor.workspace(), executor.paths()); !ok)
+    if (auto ok = target.give(options, executor.workspace(), executor.paths()); !ok)
       return ok.failure();
   if (!options.engine)
     if (auto ok = executor.reach(); !ok) return ok.failure();
@@ -42648,17 +43384,18 @@ Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options,
 }
 
 Expected<void> PlaceExecutor::reach(const std::optional<CancelToken>& cancel) const {
-  const auto link = place_->connect(cancel);
+  const auto link = target_->connect(cancel);
   if (!link) return link.failure();
   return {};
 }
 
+// Of a lost link, too, until the next command replaces it.
 PlaceFacts PlaceExecutor::facts() const {
-  const std::lock_guard<std::mutex> lock(place_->mutex);
-  PlaceFacts facts = place_->link ? place_->link->facts() : PlaceFacts();
-  facts.workspace = place_->workspace;
-  if (place_->copy && place_->copy->workspace() != workspace())
-    facts.workspace = place_->copy->workspace();
+  const std::lock_guard<std::mutex> lock(target_->mutex);
+  PlaceFacts facts = target_->link ? target_->link->facts() : PlaceFacts();
+  facts.workspace = target_->workspace;
+  if (target_->copy && target_->copy->workspace() != workspace())
+    facts.workspace = target_->copy->workspace();
   return facts;
 }
 
@@ -42667,11 +43404,11 @@ std::string PlaceExecutor::describe_place() const {
   std::string machine;
   if (!there.host.empty())
     machine = concat(", % (%)", {printable(there.host), printable(there.machine)});
-  const auto served = there.sandbox.network == Network::allow ? place_->served : nullptr;
-  const bool copied = place_->mode == PlaceWorkspace::copy;
+  const auto served = there.sandbox.network == Network::allow ? target_->served : nullptr;
+  const bool copied = target_->mode == PlaceWorkspace::copy;
   const bool is_other = !there.workspace.empty();
   return to_utf8(concat("% Commands run on another machine%%%%",
-                        {place_->described, machine,
+                        {target_->described, machine,
                          copied     ? ", which has a copy of the workspace under "
                          : is_other ? ". The workspace is only there, for the file tools, too."
                                     : ", which has the workspace under the same path.",
@@ -42683,45 +43420,49 @@ std::string PlaceExecutor::describe_place() const {
 }
 
 std::string PlaceExecutor::home(const Command& command, std::string_view work_dir) const {
-  const auto environment = place_->settings.environment.resolve(work_dir, command.environment);
+  const auto environment = target_->settings.environment.resolve(work_dir, command.environment);
   const char* const home = environment ? value_of(environment->variables, "HOME"sv) : nullptr;
   return home ? home : facts().home;
 }
 
+// Called by the gate, once the command is allowed. What is wrong with the other end is a Result:
+// the step `place` when it is not reached, `workspace` when the copy cannot be brought up to date.
+// A copy that was lost in between is made anew, once; a second loss would be a place that cannot
+// hold one.
 Expected<void> PlaceExecutor::place(const Command& command, Admission& admission) const {
-  PlaceRequest request;
-  auto ok = PlaceCommand::request_for(command, admission, place_->settings, request);
+  StartRequest request;
+  auto ok = AgentCommand::request_for(command, admission, target_->settings, request);
   if (!ok || !admission.admitted()) return ok;
   const auto fail = [&admission](const Error& error, const char* step) {
     admission.fail(error, step);
     return Expected<void>();
   };
-  std::shared_ptr<PlaceCommand> remote;
+  std::shared_ptr<AgentCommand> remote;
   for (bool again = false;; again = true) {
-    auto link = place_->connect(command.cancel);
-    admission.result.place = link ? (*link)->name() : place_->name;
+    auto link = target_->connect(command.cancel);
+    admission.result.place = link ? (*link)->name() : target_->name;
     if (!link) return fail(link.error(), "place");
-    if (place_->mode != PlaceWorkspace::copy) {
-      remote = new_shared<PlaceCommand>(std::move(*link), std::move(request));
+    if (target_->mode != PlaceWorkspace::copy) {
+      remote = new_shared<AgentCommand>(std::move(*link), std::move(request));
       break;
     }
-    auto copy = place_->copy_to(*link, *this);
+    auto copy = target_->copy_to(*link, *this);
     if (!copy) return fail(copy.error(), "workspace");
     const auto sent = (*copy)->send(command.cancel, admission.result.notes);
     if (sent) {
-      remote = Place::carry(std::move(*copy), std::move(request), admission);
+      remote = Target::carry(std::move(*copy), std::move(request), admission);
       break;
     }
     if (again || !(*copy)->is_lost()) return fail(sent.error(), "workspace");
   }
-  add_note(admission.result.notes, "%", {note_of_gaps(facts().sandbox, place_->network)});
-  for (std::string& note : place_->take_notes()) admission.result.notes.push_back(std::move(note));
+  add_note(admission.result.notes, "%", {note_of_gaps(facts().sandbox, target_->network)});
+  for (std::string& note : target_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)
-    admission.ending.session_text = [remote] { return remote->told(); };
-  remote->connect = connect_by(place_->served, admission);
+    admission.ending.session_text = [remote] { return remote->session_data(); };
+  remote->connect = connect_by(target_->served, admission);
   admission.remote = std::move(remote);
-  admission.process.secrets = place_->settings.environment.secrets();
-  admission.home = place_;
+  admission.process.secrets = target_->settings.environment.secrets();
+  admission.home = target_;
   return {};
 }
 
@@ -42740,6 +43481,29 @@ Expected<PlaceEngine::Way> PlaceEngine::current() {
   return make_error(ErrorCode::not_found, "there is no place");
 }
 
+// A place is in one of these states, which is the list that its engine is in, or whose hands it is
+// in:
+//
+//   state    event                                       next     function
+//   (none)   too few are ready or being made             making   make_one(), by source()
+//   making   it is up                                    ready    make_one()
+//   making   it cannot be made                           unready  make_one() -> fail()
+//   unready  too few are ready, and the pool is not      making   make_one(), which takes these
+//            stopped                                              before new ones
+//   ready    an executor needs one                       taken    take(), Taken::reach()
+//   ready    it has ended                                dead     work(); early: a failure
+//   taken    it has ended, and a command comes           dead     take(), which gives another one
+//   taken    its executor goes                           (none)   ~Taken()
+//   dead     a thread is free                            (none)   remove_one()
+//   ready,   the pool goes                               dead     work(), in ~State()
+//   unready
+//
+// What holds: `mutex` guards the lists and is never held while an engine works, which takes
+// seconds; what an engine works on is in no list meanwhile, and `making` counts those. After a
+// failure the pool is `stopped`: nothing new is made until an executor waits, so that a cluster
+// that refuses is not asked in a loop. `failures` grows with each, so that who waits knows whether
+// one came since.
+//
 // Each thread takes the first of these that applies, again and again: see work().
 //
 //   a place in `ready` has ended, or the pool is closed -> it goes to `dead`
@@ -42757,8 +43521,8 @@ struct PlacePool::State {
     Clock::time_point since = {};
   };
 
-  State(Source from, std::size_t wanted, Function<void(const Error&)> told)
-      : source(std::move(from)), size(wanted), on_failure(std::move(told)) {}
+  State(Source from, std::size_t wanted, Function<void(const Error&)> report)
+      : source(std::move(from)), size(wanted), on_failure(std::move(report)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State();
@@ -42788,7 +43552,7 @@ struct PlacePool::State {
 
  private:
   static Spare take_first(std::vector<Spare>& list);
-  void tell_change();
+  void signal_change();
   void fail(std::unique_lock<std::mutex>& lock, const Error& why);
   void remove_one(std::unique_lock<std::mutex>& lock);
   void make_one(std::unique_lock<std::mutex>& lock);
@@ -42802,12 +43566,14 @@ PlacePool::State::Spare PlacePool::State::take_first(std::vector<Spare>& list) {
   return first;
 }
 
+// Waits for the threads, each of which removes what is left before it ends. A place that is being
+// made is cancelled. A fork has the object and not the threads, and leaves the places alone.
 PlacePool::State::~State() {
   if (owner != ::getpid()) return;
   closing.cancel();
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    tell_change();
+    signal_change();
   }
   for (std::size_t i = 0; i < thread_count; ++i) ::pthread_join(threads[i], nullptr);
 }
@@ -42817,8 +43583,11 @@ void* PlacePool::State::thread_main(void* self) {
   return nullptr;
 }
 
-void PlacePool::State::tell_change() { std::exchange(changed, CancelToken()).cancel(); }
+// Wakes all that wait. A token cannot be reset, so that each change has one of its own: who waits
+// takes a copy under the mutex, before it lets go of that, and misses nothing.
+void PlacePool::State::signal_change() { std::exchange(changed, CancelToken()).cancel(); }
 
+// One step a round, as the lists may be others after each.
 void PlacePool::State::work() {
   std::unique_lock<std::mutex> lock(mutex);
   for (;;) {
@@ -42847,17 +43616,18 @@ void PlacePool::State::work() {
 
 // The executors that wait get the error, or on_failure if none waits.
 void PlacePool::State::fail(std::unique_lock<std::mutex>& lock, const Error& why) {
-  const bool is_told = stopped || waiting > 0 || closing.cancelled();
+  const bool is_reported = stopped || waiting > 0 || closing.cancelled();
   stopped = true;
   failure = why;
   ++failures;
-  tell_change();
-  if (is_told || !on_failure) return;
+  signal_change();
+  if (is_reported || !on_failure) return;
   lock.unlock();
   on_failure(why);
   lock.lock();
 }
 
+// Without the mutex: the destructor of the engine waits for the end of its place.
 void PlacePool::State::remove_one(std::unique_lock<std::mutex>& lock) {
   Spare old = take_first(dead);
   lock.unlock();
@@ -42865,6 +43635,8 @@ void PlacePool::State::remove_one(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
+// Makes a place without the mutex. One that could not be made may wait in a queue of its cluster,
+// and is kept: to ask for another one would lose its turn there.
 void PlacePool::State::make_one(std::unique_lock<std::mutex>& lock) {
   ++making;
   Spare spare;
@@ -42880,13 +43652,15 @@ void PlacePool::State::make_one(std::unique_lock<std::mutex>& lock) {
     spare.ended = way->ended;
     spare.since = Clock::now();
     ready.push_back(std::move(spare));
-    tell_change();
+    signal_change();
     return;
   }
   if (spare.engine) unready.push_back(std::move(spare));
   fail(lock, way.error());
 }
 
+// Until anything changes, or a place that is ready ends. Without a descriptor for that, as all are
+// in use, it looks again every 50 ms.
 void PlacePool::State::wait(std::unique_lock<std::mutex>& lock) {
   const CancelToken change = changed;
   std::vector<pollfd> set = {{change.descriptor(), POLLIN, 0}};
@@ -42898,6 +43672,9 @@ void PlacePool::State::wait(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
+// Gives the first place that is ready, and waits while one is being made. It begins anew where the
+// pool was stopped, as it is needed now. Errors: a cancel; a failure since it began to wait, once
+// no other attempt is under way; not a failure of before, whose cause may be gone.
 Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
     std::shared_ptr<PlaceEngine> old, const std::optional<CancelToken>& cancel) {
   if (owner != ::getpid())
@@ -42908,11 +43685,11 @@ Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
   const std::uint64_t known = failures;
   ++waiting;
   if (making == 0) stopped = false;
-  tell_change();
+  signal_change();
   Expected<std::shared_ptr<PlaceEngine>> taken = cancelled_before_start();
   for (bool waits = true; waits && ready.empty() && (making != 0 || failures == known);) {
     // All places that were being made have gone to others: make one more.
-    if (making == 0 && std::exchange(stopped, false)) tell_change();
+    if (making == 0 && std::exchange(stopped, false)) signal_change();
     const CancelToken change = changed;
     lock.unlock();
     waits = wait_for_event(change, cancel, Clock::time_point::max());
@@ -42923,7 +43700,7 @@ Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
   else if (making == 0 && failures != known)
     taken = failure;
   --waiting;
-  tell_change();
+  signal_change();
   return taken;
 }
 
@@ -42975,111 +43752,133 @@ std::size_t PlacePool::ready() const {
   return state_->ready.size();
 }
 
-// place/streams.cpp -------------------------------------------------------------------------------
-// What a command elsewhere writes and reads, and its connections at the client's end.
+// place/workspace.cpp -----------------------------------------------------------------------------
+// The workspace in a place: the agent finds it, or makes a folder for a copy, and answers questions
+// about its files.
 
-bool PlaceStreams::Flow::take(std::string_view bytes) {
-  if (bytes.empty() || !window.use(bytes.size())) return false;
-  untaken += bytes.size();
-  if (waiting.empty() && writer) {
-    const ssize_t size = write_to_pipe(writer.get(), bytes);
-    if (size > 0) bytes.remove_prefix(static_cast<std::size_t>(size));
+namespace {
+
+// The subject that the agent's program is asked about: see answer_question().
+constexpr const char* question_variable = "CODEEXEC_PLACE_QUESTION";
+// The folder of the shell that has brought the agent, which begins there.
+constexpr const char* start_variable = "CODEEXEC_PLACE_START";
+
+// Puts the home of the agent's user in place of a `~` at the start.
+void look_at_home(std::string& path) {
+  const char* const home = std::getenv("HOME");
+  if (home && (path == "~"sv || starts_with(path, "~/"sv))) path.replace(0, 1, home);
+}
+
+// Makes its paths canonical as they are on this host, so that later ones are compared with what
+// they are and not with how they were written. A path that is not there is an error.
+Expected<void> find_roots(std::string& root_list) {
+  std::string workspace;
+  std::vector<Root> roots = roots_in(root_list, workspace);
+  look_at_home(workspace);
+  for (Root& root : roots) look_at_home(root.path);
+  const auto rules = PathRules::create(roots);
+  if (!rules) return rules.failure();
+  std::string path;
+  const auto found = PathRules().open_work_dir(workspace, {}, &path);
+  if (!found) return with_prefix("workspace: ", {}, found.error());
+  root_list = root_list_of(path, rules->roots());
+  return {};
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+// One question, or for a copy all of them. The rules of paths are made from the roots that were
+// canonical when the agent found them, and each path is opened within these: a link that a command
+// has made leads no further. What is not as a client sends it ends the program without an answer.
+int answer_question(std::string_view subject, int in, int out) {
+  const auto known = Json::parse(subject);
+  if (known && known->is_array()) return serve_copy(*known, in, out);
+  std::string text;
+  char piece[16384];
+  for (ssize_t size = 0; (size = ::read(in, piece, sizeof piece)) != 0;) {
+    if (size < 0 && errno != EINTR) return 1;
+    if (size > 0) text.append(piece, static_cast<std::size_t>(size));
   }
-  waiting.bytes += bytes;
-  return true;
+  FileMessage message;
+  if (!known || !message.take(text)) return 1;
+  std::string workspace;
+  std::vector<Root> roots = roots_in(known->as_string(), workspace);
+  Files(PathRules::of_canonical(std::move(roots)), std::move(workspace)).answer(message);
+  return write_all(out, message.text()) == 0 ? 0 : 1;
 }
 
-// What has no reader any more is dropped.
-void PlaceStreams::Flow::write() {
-  if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno != EAGAIN &&
-      errno != EINTR) {
-    waiting.clear();
-    untaken = 0;
-    ended = ended || is_socket;
+}  // inner
+
+namespace {
+
+class ServedWorkspace final : public AgentWorkspace {
+ public:
+  Expected<void> settle(const Json& hello, std::string& root_list,
+                        EnvironmentOptions& variables) override;
+  std::string question() const override { return concat("%=%", {question_variable, subject_}); }
+
+ private:
+  Expected<void> make_copy(bool is_marked, std::string& root_list);
+
+  std::string subject_ = {};  // of questions: a list of roots or a copy, as JSON
+  std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
+};
+
+// In this order: the paths are found or the copy is made, then questions are about these, and a
+// venv is looked up in them. An error is the answer to the hello, and its message names the option.
+Expected<void> ServedWorkspace::settle(const Json& hello, std::string& root_list,
+                                       EnvironmentOptions& variables) {
+  const bool is_remote = hello["remote"sv].as_bool();
+  if (is_remote && !hello["found"sv].as_bool())
+    if (auto ok = find_roots(root_list); !ok) return ok;
+  if (const Json* const copy = hello.find("copy"sv)) {
+    if (auto ok = make_copy(hello["marked"sv].as_bool(), root_list); !ok) return ok;
+    subject_ = copy_subject(root_list, *copy).dump();
+  } else {
+    subject_ = Json(root_list).dump();
   }
-  if (!ended || !waiting.empty()) return;
-  if (is_socket)
-    ::shutdown(writer.get(), SHUT_WR);
-  else
-    writer.reset();
+  if (is_remote) roots_in(root_list, variables.workspace);
+  variables.auto_venv = hello["auto_venv"sv].as_bool();
+  variables.venv_path = hello["venv"sv].as_string();
+  look_at_home(variables.venv_path);
+  return {};
 }
 
-std::size_t PlaceStreams::Flow::pass(std::size_t sharers) {
-  write();
-  untaken = waiting.size();
-  return ended || !writer ? 0 : window.credit(untaken, sharers);
+// The workspace becomes a folder of this side, and so do the roots in it or around it.
+Expected<void> ServedWorkspace::make_copy(bool is_marked, std::string& root_list) {
+  std::string workspace;
+  std::vector<Root> roots = roots_in(root_list, workspace);
+  const std::string there = workspace;
+  auto folder = folder_for_copy(workspace, is_marked);
+  if (!folder) return folder.failure();
+  copy_ = std::move(*folder);
+  for (Root& root : roots)
+    root.path = codeexec::is_within(root.path, there) ? workspace + root.path.substr(there.size())
+                                                      : workspace;
+  root_list = root_list_of(workspace, roots);
+  return {};
 }
 
-bool PlaceStreams::take_credit(const Frame& frame, Channel wanted) {
-  Channel channel{};
-  std::size_t bytes = 0;
-  if (!read_credit(frame, channel, bytes) || channel != wanted) return false;
-  if (bytes > most_window - input_window) return false;
-  input_window += bytes;
-  return true;
-}
+}  // namespace
 
-// False: no agent sends such a frame.
-bool PlaceLink::take_for_connection(const Frame& frame) {
-  if (frame.kind == FrameKind::connect) return take_connect(frame);
-  const auto at = connections_.find(frame.id);
-  if (at == connections_.end() || !at->second.running) return false;
-  PlaceStreams& connection = at->second;
-  if (frame.kind == FrameKind::credit) return connection.take_credit(frame, Channel::input);
-  if (frame.kind != FrameKind::out && frame.kind != FrameKind::end) return false;
-  if (frame.payload.empty()) {
-    connection.out.ended = true;
-    connection.running = frame.kind == FrameKind::out;
-  } else if (frame.kind == FrameKind::end || !connection.out.take(frame.payload)) {
-    return false;
+// Three programs in one, as an agent can count on its own file alone being there: what a shell has
+// brought starts in the folder of that shell, a program for questions has a subject, and all else
+// is the agent.
+int place_main(int in, int out) {
+  if (const char* const start = std::getenv(start_variable)) {
+    (void)!::chdir(start);
+    ::unsetenv(start_variable);
   }
-  serve(connection);
-  return true;
+  if (const char* const subject = std::getenv(question_variable))
+    return answer_question(subject, in, out);
+  ServedWorkspace workspace;
+  return CommandAgent(in, out, &workspace).run();
 }
-
-bool PlaceLink::take_connect(const Frame& frame) {
-  const auto command = commands_.find(frame.payload.size() == 4 ? number_in(frame.payload) : 0);
-  std::size_t running = 0;
-  for (const auto& [id, connection] : connections_) running += connection.running ? 1 : 0;
-  if (command == commands_.end() || (command->second && !command->second->streams_.running) ||
-      running == most_connections || connections_.count(frame.id) != 0)
-    return false;
-  PlaceStreams& made = connections_[frame.id];
-  made.id = frame.id;
-  made.running = made.out.is_socket = true;
-  made.source = PlaceStreams::Source::socket;
-  if (command->second && command->second->connect) made.out.writer = command->second->connect();
-  if (made.out.writer) return true;
-  send(FrameKind::signal, frame.id, kill_text);
-  return queue_.size() < most_window;  // or it asks for more and more, and reads nothing
-}
-
-// Brings to the proxy what it takes. Of connections that have ended, a few may go on with that.
-void PlaceLink::serve(PlaceStreams& connection) {
-  PlaceStreams::Flow& out = connection.out;
-  const std::size_t credit = out.pass(commands_.size() + connections_.size());
-  if (connection.running) {
-    if (credit != 0) send(FrameKind::credit, connection.id, credit_text(Channel::out, credit));
-    return;
-  }
-  connection.source = PlaceStreams::Source::nothing;
-  if (out.waiting.empty() || !out.writer || connections_.size() > most_connections + 32)
-    connections_.erase(connection.id);
-}
-
-}  // namespace v0_1
-}  // namespace codeexec
-
-#endif  // CODEEXEC_GROUP_51
-
-#if !defined(CODEEXEC_GROUP_52) && defined(CODEEXEC_IMPLEMENT_PLACES)
-#define CODEEXEC_GROUP_52
 
 // cluster/cluster_internal.hpp --------------------------------------------------------------------
 // What the parts of this room share: calls of the programs of a cluster, and pods.
-
-namespace codeexec {
-inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
@@ -43146,6 +43945,7 @@ std::string last_warning(const std::vector<std::string>& kubectl, const std::str
 // cluster/calls.cpp -------------------------------------------------------------------------------
 // Calls of the programs of a cluster.
 
+// A letter first, so that no value can become another option or an argument.
 bool is_long_option(const std::string& word) {
   return !word.empty() && word[0] >= 'a' && word[0] <= 'z' && !has_nul(word);
 }
@@ -43157,6 +43957,7 @@ std::vector<std::string> with_long_options(const char* program,
   return words;
 }
 
+// A shell is given the agent by bring_text().
 void add_agent(std::vector<std::string>& transport, const std::string& agent) {
   if (agent.empty())
     add_words(transport, {"sh"});
@@ -43175,6 +43976,7 @@ ProcessResult call_cluster(const std::vector<std::string>& words, Pieces more, P
   return run_process(call);
 }
 
+// Its standard error; for a program that did not start or was killed, why.
 const std::string& complaint_of(const ProcessResult& result) {
   return result.err.empty() ? result.message : result.err;
 }
@@ -43199,9 +44001,25 @@ void report_removed(const Function<void(std::string_view)>& on_progress,
 // program was killed. `kubectl get --watch` reports when the pod is ready, and `kubectl exec`
 // starts the agent in it.
 //
-//   no pod --make()--> made --wait_for()--> was_up_: commands run --> ended: forget(), a new pod
-//     ^                 |  not ready in time: the pod stays, and the next command waits again
-//     +---- failed -----+
+//   state   event                                    next    function
+//   none    a command comes                          asked   reach() -> make()
+//   asked   the holder prints that it was created    made    wait_until_made()
+//   asked   Kubernetes refuses it                    none    wait_until_made(): the error
+//   asked   no answer within start_timeout           none    wait_until_made() -> forget()
+//   made    it is ready                              up      reach() by wait_for()
+//   made    it is not ready within start_timeout     made    not_started(): the next one waits on
+//   made    it has ended                             none    not_started() -> forget()
+//   up      a command comes, and it is still there   up      current(), reach()
+//   up      it has ended or is not ready             asked   reach() -> forget(), make(), once
+//   each    the holder has ended                     none    reach() -> forget()
+//   each    a cancel                                 (same)  the next command goes on from there
+//   each    ~KubernetesPods()                        none    forget()
+//
+// What holds: in `asked`, `made` and `up`, holder_ runs, and the end of its input deletes the pod,
+// so that none is left however this program ends. name_ is the object that was created, and pod_
+// the pod: the same, or that which a claim was given. was_up_ is true in `up` alone: only a pod
+// that was ready before may be replaced by another one without an error, as its image and limits
+// are known to be good.
 
 namespace {
 
@@ -43253,6 +44071,8 @@ KubernetesPods::~KubernetesPods() {
   if (owner_ == ::getpid()) forget();
 }
 
+// Has the holder delete what there is, also if that is not known to exist. The wait is bounded:
+// kubectl may hang, and the holder goes on without this program.
 void KubernetesPods::forget() {
   if (holder_) {
     holder_->close_input();
@@ -43262,6 +44082,8 @@ void KubernetesPods::forget() {
   was_up_ = false;
 }
 
+// Starts the holder, and hands it the object on its input, as an argument of a process can be read
+// by all users of this host. The name is random, so that a failed attempt is in the way of none.
 Expected<void> KubernetesPods::make() {
   name_ = concat("codeexec-%-%", {agent_label(options_.agent_id), random_hex(6)});
   auto object = pod_object(options_, name_);
@@ -43283,6 +44105,7 @@ Expected<void> KubernetesPods::make() {
   return holder_->write(*object);
 }
 
+// A cancel leaves the holder running: the pod may come, and the next command takes it.
 Expected<void> KubernetesPods::wait_until_made(const Cancel& cancel, Clock::time_point deadline) {
   if (!wait_for_event(heard_, cancel, deadline)) {
     if (cancel && cancel->cancelled()) return cancelled_before_start();
@@ -43309,17 +44132,19 @@ Expected<PodState> KubernetesPods::wait_for(const char* kind, std::string& name,
   if (state && *state == pod_ready && kind == claim_kind) {
     // A sandbox of a pool says which pod it has.
     name = watch.seen["status"sv]["sandbox"sv]["name"sv].as_string();
-    const ProcessResult told =
+    const ProcessResult shown =
         call_cluster(kubectl_, {"get", "sandboxes.agents.x-k8s.io", name, "-o",
                                 "jsonpath={.metadata.annotations.agents\\.x-k8s\\.io/pod-name}"});
-    if (!told.succeeded())
-      return make_error(ErrorCode::io, "%", {kubectl_trouble(complaint_of(told))});
-    if (!told.out.empty()) name = told.out;
+    if (!shown.succeeded())
+      return make_error(ErrorCode::io, "%", {kubectl_trouble(complaint_of(shown))});
+    if (!shown.out.empty()) name = shown.out;
     return wait_for("pod", name, cancel, deadline, why);
   }
   return state;
 }
 
+// The reason is that of the status, or the last warning of its events. A pod that has ended will
+// not come back and is deleted; one that waits may only need a node.
 SharedError KubernetesPods::not_started(PodState state, std::string why) {
   if (why.empty()) why = last_warning(kubectl_, name_);
   const std::string_view help = kubectl_help(why);
@@ -43332,6 +44157,7 @@ SharedError KubernetesPods::not_started(PodState state, std::string why) {
        help.empty() ? "" : "; ", help, ended ? "" : "; it stays there: try again later"});
 }
 
+// `account` has copies of what it needs: it may be called when this object has gone.
 PlaceEngine::Way KubernetesPods::way() const {
   Way way;
   way.name = concat("Kubernetes pod %", {printable(pod_)});
@@ -43356,6 +44182,8 @@ Expected<PlaceEngine::Way> KubernetesPods::current() {
   return way();
 }
 
+// Goes through the states above until the pod is up. `again` is only true after a pod that was up,
+// so that a wrong image is no endless loop.
 Expected<PlaceEngine::Way> KubernetesPods::reach(const Cancel& cancel) {
   const Clock::time_point deadline = later(Clock::now(), options_.start_timeout);
   if (holder_ && holder_->done()) forget();
@@ -43383,6 +44211,8 @@ Expected<PlaceEngine::Way> KubernetesPods::reach(const Cancel& cancel) {
 
 }  // namespace
 
+// All objects with the label of this library, of any program of ours; those are deleted whose
+// program has ended for sure. One that is on its way out already is left to Kubernetes.
 Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& options,
                                                     bool remove_left) {
   const std::vector<std::string> kubectl = with_long_options("kubectl", options.options);
@@ -43421,6 +44251,7 @@ Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& opt
   return found;
 }
 
+// Checks what can be checked without a cluster. No pod is made here.
 Expected<std::shared_ptr<PlaceEngine>> kubernetes_pods(const KubernetesOptions& options) {
   const auto wrong = [](const char* what, Pieces values = {}) {
     return make_error(ErrorCode::invalid_argument, what, values);
@@ -43514,6 +44345,8 @@ class RightsCheck {
 
 }  // namespace
 
+// For --doctor: asks for each right that pods or claims need, and prints a Role that has them all,
+// to be given to who may grant it. Without a connection there is nothing to ask.
 std::string kubernetes_rights(const KubernetesOptions& options) {
   const std::vector<std::string> kubectl = with_long_options("kubectl", options.options);
   const ProcessResult version = call_cluster(kubectl, {"version", "-o", "json"});
@@ -43544,6 +44377,8 @@ constexpr std::string_view pod_start =
     R"("securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}},)"
     R"("volumeMounts":[{"name":"workspace","mountPath":"/workspace"}],"image":)";
 
+// From a claim's pool, a template of the user, or an image: in this order, as kubernetes_pods() has
+// checked that one is given. kubectl reads a template, so that YAML needs no reader here.
 Expected<Json> object_of(const KubernetesOptions& options) {
   if (!options.warm_pool.empty()) {
     const std::string end = utc_time(::time(nullptr) + options.lifetime.count());
@@ -43588,6 +44423,7 @@ Expected<Json> object_of(const KubernetesOptions& options) {
 
 CODEEXEC_INNER {
 
+// Lower case letters, digits and single dashes, not at its ends: what names and labels may have.
 std::string agent_label(std::string_view agent_id) {
   std::string label;
   for (const char c : in_lower_case(agent_id)) {
@@ -43599,6 +44435,8 @@ std::string agent_label(std::string_view agent_id) {
   return label.empty() ? "agent" : label;
 }
 
+// Adds a name, who made it, and how long it may live, to what the object has: a template's own
+// labels and its own deadline stay.
 Expected<std::string> pod_object(const KubernetesOptions& options, const std::string& name) {
   auto object = object_of(options);
   if (!object) return object.failure();
@@ -43671,6 +44509,9 @@ const Json& condition_of(const Json& status, std::string_view type) {
   return status["none"sv];
 }
 
+// A container that waits for anything but its start will not come by itself within a command's
+// time: an image that cannot be pulled, a crash that repeats. That counts as the end, with its
+// reason in `why`.
 PodState state_of_pod(const Json& pod, std::string& why) {
   const Json& status = pod["status"sv];
   const std::string& phase = status["phase"sv].as_string();
@@ -43699,6 +44540,7 @@ PodState state_of_pod(const Json& pod, std::string& why) {
   return pod_waits;
 }
 
+// A claim for a pool that is not there will not be served; all else may still come.
 PodState state_of_claim(const Json& claim, std::string& why) {
   const Json& ready = condition_of(claim["status"sv], "Ready");
   const std::string& reason = ready["reason"sv].as_string();
@@ -43729,6 +44571,7 @@ std::string kubectl_trouble(std::string_view said) {
   return concat({printable(utf8_prefix(last, 1000)), help.empty() ? "" : "; ", help});
 }
 
+// `why` is of this event alone: a reason that has gone is none any more.
 PodState PodWatch::look_at(const Json& event) {
   why.clear();
   seen = event["object"sv];
@@ -43739,6 +44582,9 @@ PodState PodWatch::look_at(const Json& event) {
   return kind == claim_kind ? state_of_claim(seen, why) : state_of_pod(seen, why);
 }
 
+// One `kubectl get --watch` after another, until a state of `until` was seen. Each sends the
+// present object first, so that nothing is missed between two. An event that is longer than 4 MiB
+// is dropped. An object that is not there has ended; any other failure of kubectl is an error.
 Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
                                   std::chrono::steady_clock::time_point deadline) {
   PodState state = pod_waits;
@@ -43757,7 +44603,7 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
       std::string_view lines = held;
       for (std::size_t end = 0; !done && (end = lines.find('\n')) != std::string_view::npos;) {
         const std::string before = why;
-        if (const auto told = Json::parse(lines.substr(0, end))) state = look_at(*told);
+        if (const auto parsed = Json::parse(lines.substr(0, end))) state = look_at(*parsed);
         done = (state & until) != 0;
         if (!done && on_progress && !why.empty() && why != before)
           on_progress(concat("Kubernetes: %: %", {name, why}));
@@ -43787,14 +44633,15 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
   return state;
 }
 
+// Empty also where events may not be listed: a message then has one reason less.
 std::string last_warning(const std::vector<std::string>& kubectl, const std::string& name) {
-  const ProcessResult told =
+  const ProcessResult listed =
       call_cluster(kubectl, {"get", "events", "--sort-by=.lastTimestamp", "--field-selector",
                              concat("type=Warning,involvedObject.name=%", {name}), "-o",
                              "jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}"});
-  std::string_view lines = without_line_ends(told.out);
+  std::string_view lines = without_line_ends(listed.out);
   lines.remove_prefix(std::min(lines.rfind('\n') + 1, lines.size()));
-  return told.succeeded() ? printable(utf8_prefix(lines, 500)) : std::string();
+  return listed.succeeded() ? printable(utf8_prefix(lines, 500)) : std::string();
 }
 
 }  // inner
@@ -43805,6 +44652,23 @@ std::string last_warning(const std::vector<std::string>& kubectl, const std::str
 // `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints
 // the job's number and reads standard input until that ends. `srun` starts the agent as a step of
 // the job, beside which others may run.
+//
+//   state   event                                     next    function
+//   none    a command comes                           asked   reach() -> ask_for_job()
+//   asked   salloc prints the job's number            runs    reach()
+//   asked   salloc ends without one                   none    reach() -> refusal()
+//   asked   no number within start_timeout            asked   reach(): it waits in the queue
+//   asked   a cancel                                  asked   reach(): the next command waits on
+//   runs    a command comes, the job still runs       runs    current()
+//   runs    squeue says no, and salloc ends in 5 s    asked   reach() -> ask_for_job()
+//   runs    squeue says no, and salloc goes on        runs    reach(): the same way is tried
+//   runs    salloc has ended, a command comes         asked   reach() -> ask_for_job()
+//   each    ~SlurmJobs()                              none    ends salloc, which gives the job back
+//
+// What holds: in `asked` and `runs`, holder_ is an salloc whose input is held open; when that ends,
+// the job does, however this program ends. heard_ is cancelled once there is a number or there will
+// be none; ended_ when salloc has ended, for a pool that keeps the job ready. job_ is set in
+// `runs`, and after that until the next command.
 
 namespace {
 
@@ -43844,6 +44708,7 @@ class SlurmJobs final : public PlaceEngine {
   std::string job_ = {};
 };
 
+// Its words on one line, and advice where they are known.
 SharedError slurm_error(std::string_view what, std::string_view words) {
   std::string said(without_line_ends(words));
   std::replace(said.begin(), said.end(), '\n', ' ');
@@ -43852,6 +44717,7 @@ SharedError slurm_error(std::string_view what, std::string_view words) {
                     {what, printable(said), help.empty() ? "" : "; ", help});
 }
 
+// The wait is bounded, as a controller that hangs must not hold up the end of this program.
 SlurmJobs::~SlurmJobs() {
   if (owner_ != ::getpid() || !holder_) return;
   holder_->close_input();
@@ -43860,6 +44726,8 @@ SlurmJobs::~SlurmJobs() {
   (void)holder_->wait_for(std::chrono::seconds(5));
 }
 
+// The comment marks whose job it is, for slurm_places(). What salloc reports on the way goes to
+// on_progress, line by line.
 Expected<void> SlurmJobs::ask_for_job() {
   ProcessOptions call;
   call.argv = with_long_options("salloc", options_.options);
@@ -43902,8 +44770,8 @@ SharedError SlurmJobs::refusal() const {
 // A controller that does not answer says nothing of the job.
 Expected<PlaceEngine::Way> SlurmJobs::current() {
   if (job_.empty() || holder_->done()) return PlaceEngine::current();
-  const ProcessResult told = call_cluster({}, {"squeue", "-h", "-j", job_, "-o", "%t"});
-  if (told.succeeded() && told.out != "R\n") return PlaceEngine::current();
+  const ProcessResult queued = call_cluster({}, {"squeue", "-h", "-j", job_, "-o", "%t"});
+  if (queued.succeeded() && queued.out != "R\n") return PlaceEngine::current();
   return way();
 }
 
@@ -43999,10 +44867,10 @@ Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_52
+#endif  // CODEEXEC_GROUP_61
 
-#if !defined(CODEEXEC_GROUP_53) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_53
+#if !defined(CODEEXEC_GROUP_62) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_62
 
 // jobs/job_internal.hpp ---------------------------------------------------------------------------
 // One job.
@@ -45426,11 +46294,11 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_53
+#endif  // CODEEXEC_GROUP_62
 
-#if !defined(CODEEXEC_GROUP_54) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_63) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS))
-#define CODEEXEC_GROUP_54
+#define CODEEXEC_GROUP_63
 
 // docker/docker_internal.hpp ----------------------------------------------------------------------
 // The engine's program, credentials and options.
@@ -45537,9 +46405,9 @@ Expected<void> complete_options(ContainerOptions& options);
 // Two agents of the room `place` work in a container:
 //
 //   this program                          the container
-//   lifeline ---- run -i ---- stdin ----> first process: an agent of root's. It prepares the
+//   keep_alive ---- run -i ---- stdin ----> first process: an agent of root's. It prepares the
 //                                         container, then reads its input until that ends.
-//   PlaceLink --- exec -i --- stdin ----> second agent: runs as the commands' user. It starts all
+//   AgentLink --- exec -i --- stdin ----> second agent: runs as the commands' user. It starts all
 //                                         commands, and kills them when its input ends.
 //
 // When this program dies, both inputs end. The commands are killed, the first process returns, and
@@ -45567,6 +46435,30 @@ Expected<void> complete_options(ContainerOptions& options);
 //               +-- stop() ----> a persistent one is killed and stays; others are removed
 //               +-- remove() --> the log is saved, then `rm -f`
 //               +-- the last executor goes: as remove(), unless it is persistent
+//
+//   state    event                                      next     function
+//   unknown  a command comes, the engine has none       running  ensure() -> make() -> create()
+//   unknown  one of ours with these options, that runs  running  make() -> reuse(), which starts
+//            or can be started                                   or unpauses it
+//   unknown  one of ours with others, which is unused   running  make() -> clear(), create()
+//   unknown  one of ours that another program uses      unknown  make() -> check_unused(): error
+//   unknown  another's has the name                     unknown  make() -> foreign(): error
+//   unknown  it cannot be made, or a cancel             unknown  make() -> discard()
+//   running  a command does not begin in time           unknown  Exec::wait_for_start() ->
+//                                                                forget(), and at once ensure()
+//   running  the agent of a command is lost             unknown  Exec::recover() -> forget()
+//   running  the connection of all commands is lost     unknown  Target::connect() -> forget()
+//   running  the program that holds it has ended        unknown  is_up(); make() says so
+//   each     stop() of a persistent one                 unknown  stop()
+//   each     remove(), ~Container()                     unknown  begin_removal(),
+//                                                                finish_removal()
+//
+// What holds: in `running`, this program has seen it run and nothing has said otherwise since; one
+// that is not persistent has a keep_alive besides, whose end is the end of the container. In
+// `unknown`, no command is started; made says whether there may be one to look for, and a
+// persistent one may always be there. A step that changes the container has the turn (busy), and
+// its end sets the state. started_at is of the container that was made or found last: one that was
+// started again has another.
 
 // Whether the program that made a container still runs, by the labels of the container.
 std::optional<bool> maker_of_container(const Json& container, const ProgramIdentity& own);
@@ -45716,7 +46608,7 @@ class Container : public ContainerPlan {
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
   void discard(bool at_once);
-  void tell(std::string_view event);
+  void report(std::string_view event);
   Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
                             const std::optional<CancelToken>& cancel = {}) const {
     return ask_engine(options.engine, words, options.engine.call_timeout,
@@ -45730,7 +46622,7 @@ class Container : public ContainerPlan {
   bool in_use = false;   // this object has made or found it before
   bool busy = false;     // a thread has the turn
   CancelToken turn_ended = {};
-  std::optional<Process> lifeline = {};        // of one that is not persistent
+  std::optional<Process> keep_alive = {};      // of one that is not persistent
   std::optional<std::string> started_at = {};  // of the container; nothing: not asked yet
   // Between the two steps of a removal: the engine's call, and the error that stands so far.
   std::optional<Process> removal = {};
@@ -45741,24 +46633,34 @@ class Container : public ContainerPlan {
 // A command in a container. Its agent starts and kills it. If the agent is lost, the engine kills
 // the container, unless that has ended or was started again meanwhile:
 //
-//   agent lost -> inspect: same start time? -yes-> kill -> ended: "had to be killed"
-//                          | no, or gone
-//                          +-> ended: "its container was stopped"
+//   state     event                                     next      function
+//   runs      its agent is lost, or silent after a kill asks      recover(nullptr): inspect
+//   asks      the same start time, or it is not known   kills     recover(): kill
+//   asks      another start time, or no container       measured  recover(): "was stopped"
+//   kills     the engine has killed it                  measured  recover(): "had to be killed"
+//   kills     it is not there, or does not run          measured  recover(): "was stopped"
+//   kills     the engine cannot                         measured  recover(): "may still be running"
+//   measured                                            (none)    finish()
+//
+// What holds: killing_ is true from `kills` on, unless the container was found gone; measured_ in
+// `measured`, where message_ has the words for the result, and no process of the command is left
+// but where these say so. The outcome is then `signaled`; a command that is not known to have
+// begun, or whose container this had to kill after a lost connection, stays `unknown`.
 
-class ContainerExecutor::Exec final : public PlaceCommand {
+class ContainerExecutor::Exec final : public AgentCommand {
  public:
-  Exec(std::shared_ptr<PlaceLink> link, PlaceRequest&& request,
+  Exec(std::shared_ptr<AgentLink> link, StartRequest&& request,
        std::shared_ptr<Container> container, std::string incarnation)
-      : PlaceCommand(std::move(link), std::move(request)),
+      : AgentCommand(std::move(link), std::move(request)),
         container_(std::move(container)),
         incarnation_(std::move(incarnation)) {}
   bool launch(bool, const std::optional<CancelToken>& cancel, ProcessResult& failure) override {
-    return PlaceCommand::launch(true, cancel, failure);
+    return AgentCommand::launch(true, cancel, failure);
   }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
   // When its agent is lost, it has ended once none of its processes can be left.
-  bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
-  bool is_lost() const override { return PlaceCommand::ended() && !measured_ && was_lost(); }
+  bool ended() const override { return AgentCommand::ended() && (measured_ || !was_lost()); }
+  bool is_lost() const override { return AgentCommand::ended() && !measured_ && was_lost(); }
   std::shared_ptr<Process::State> recover(const ProcessResult* last) override;
   void finish(ProcessResult& result) override;
 
@@ -45773,34 +46675,34 @@ class ContainerExecutor::Exec final : public PlaceCommand {
   std::string message_ = {};
 };
 
-struct ContainerExecutor::Place {
+struct ContainerExecutor::Target {
   const std::shared_ptr<Container> container;
-  const PlaceSettings settings;
+  const CommandSettings settings;
   std::string facts = {};                       // for describe_place()
   std::string gitconfig = {};                   // for a home that has none
   std::shared_ptr<CommandNetwork> served = {};  // of the names that commands may reach
 
-  Place(std::shared_ptr<Container> made, PlaceSettings given)
+  Target(std::shared_ptr<Container> made, CommandSettings given)
       : container(std::move(made)), settings(std::move(given)) {}
   Json hello() const;  // for the agent
   // Returns the connection to the agent in the container. Makes the container first if it is not
   // there, and connects anew if the container was started again since.
-  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel,
+  Expected<std::shared_ptr<AgentLink>> connect(const std::optional<CancelToken>& cancel,
                                                std::string& incarnation);
 
  private:
   std::mutex mutex_ = {};
-  std::shared_ptr<PlaceLink> link_ = {};
+  std::shared_ptr<AgentLink> link_ = {};
   std::string incarnation_ = {};  // of the container that it leads to
 };
 
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_54
+#endif  // CODEEXEC_GROUP_63
 
-#if !defined(CODEEXEC_GROUP_55) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
-#define CODEEXEC_GROUP_55
+#if !defined(CODEEXEC_GROUP_64) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
+#define CODEEXEC_GROUP_64
 
 // docker/container.cpp ----------------------------------------------------------------------------
 // One container: the turn, the log, and questions to the engine.
@@ -45813,6 +46715,7 @@ inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
+// A container without these labels has an unknown maker.
 std::optional<bool> maker_of_container(const Json& container, const ProgramIdentity& own) {
   return still_runs({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
                      label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
@@ -45856,6 +46759,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
 }
 
+// Members that the engine does not have are empty. Null: there is no container.
 ContainerInfo info_of(const Json& container) {
   const Json& state = container["State"sv];
   ContainerInfo info;
@@ -45873,6 +46777,7 @@ ContainerInfo info_of(const Json& container) {
   return info;
 }
 
+// The units of docker and podman: kB is 1000, KiB is 1024. What is no number is 0.
 double number_with_unit(std::string_view text) {
   text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
   const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -45889,10 +46794,12 @@ double number_with_unit(std::string_view text) {
 
 }  // inner
 
+// The log masks secrets when an event comes, so that they are never kept.
 Container::Container(ContainerOptions given) : ContainerPlan(std::move(given)) {
   events->redactor = Redactor(options.secrets);
 }
 
+// The engine removes it, while this waits: a program that ends at once after it must not leave one.
 Container::~Container() {
   // A fork of the program has a copy of this object, and no part in the container.
   if (owner != ::getpid() || options.persistent) return;
@@ -45901,7 +46808,7 @@ Container::~Container() {
 
 // Needs the mutex.
 bool Container::is_up() const {
-  return running && (options.persistent || (lifeline && !lifeline->done()));
+  return running && (options.persistent || (keep_alive && !keep_alive->done()));
 }
 
 // Waits until no other thread has the turn. Each turn has a token of its own, which is cancelled at
@@ -45920,6 +46827,7 @@ Expected<void> Container::take_turn(const std::optional<CancelToken>& cancel) {
   return {};
 }
 
+// All that wait are woken once the mutex is free, so that none of them stops at it.
 void Container::end_turn(bool is_running) {
   std::unique_lock<std::mutex> lock(mutex);
   running = is_running;
@@ -45930,6 +46838,7 @@ void Container::end_turn(bool is_running) {
   ended.cancel();
 }
 
+// Asks the engine nothing: that costs the next command some milliseconds, and only that.
 void Container::forget() {
   const std::lock_guard<std::mutex> lock(mutex);
   running = false;
@@ -45947,12 +46856,13 @@ Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) {
   Expected<void> done;
   if (!is_known()) {
     done = make(cancel);
-    if (!done) tell(done.error().message);
+    if (!done) report(done.error().message);
   }
   end_turn(done.has_value());
   return done;
 }
 
+// Kept until the container is made or found anew, as one that was started again has another one.
 Expected<std::string> Container::incarnation(const std::optional<CancelToken>& cancel) {
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -45971,29 +46881,32 @@ void Container::Log::add(std::string_view event) {
   // Lines after the first have no time, and begin with a blank.
   std::string text = redactor.redact(event);
   std::string_view rest = text;
-  std::string told = utc_timestamp();
+  std::string entry = utc_timestamp();
   do {
-    append_all(told, " %\n", {printable(take_part(rest, '\n'))});
+    append_all(entry, " %\n", {printable(take_part(rest, '\n'))});
   } while (!rest.empty());
-  lines.add(told);
+  lines.add(entry);
 }
 
 // For the log and for the user's callback.
-void Container::tell(std::string_view event) {
+void Container::report(std::string_view event) {
   log(event);
   options.on_progress(events->redactor.redact(event));
 }
 
+// A bound, as results may not come for long while others use the container.
 void Container::add_note(std::string note) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (notes.size() < 16) notes.push_back(std::move(note));
 }
 
+// Once: the result that takes them shows them.
 std::vector<std::string> Container::take_notes() {
   const std::lock_guard<std::mutex> lock(mutex);
   return std::exchange(notes, {});
 }
 
+// Null: there is none of that name.
 Expected<Json> Container::look(const std::optional<CancelToken>& cancel) const {
   auto found = inspect(options.engine, "container", name, cancel);
   if (found && !found->is_null()) return Json((*found)[0]);
@@ -46015,6 +46928,7 @@ Json to_json(const ContainerInfo& info) {
                        {"pid", info.pid}});
 }
 
+// As the engine has it now; `exists` is false where there is none.
 Expected<ContainerInfo> Container::info() const {
   const auto found = look();
   if (!found) return found.failure();
@@ -46026,12 +46940,12 @@ Expected<ContainerInfo> Container::info() const {
 
 // The engine prints amounts for people: "1.5MiB / 2GiB". They are exact to three digits.
 Expected<ContainerInfo> Container::stats() const {
-  auto told = ask_engine(options.engine,
-                         words_of({"stats", "--no-stream", "--format",
-                                   "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", name}),
-                         options.engine.call_timeout, "measure the container");
-  if (!told) return told.failure();
-  std::string_view rest = *told;
+  auto printed = ask_engine(options.engine,
+                            words_of({"stats", "--no-stream", "--format",
+                                      "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", name}),
+                            options.engine.call_timeout, "measure the container");
+  if (!printed) return printed.failure();
+  std::string_view rest = *printed;
   const auto next = [&rest](char end) {
     const std::string_view field = rest.substr(0, rest.find(end));
     rest.remove_prefix(std::min(field.size() + 1, rest.size()));
@@ -46051,7 +46965,7 @@ Expected<ContainerInfo> Container::stats() const {
 // One thread at a time connects; the others wait, and get the same connection. A connection holds
 // as long as its container was not started again, which the time of its start shows. When the
 // engine says that the container is gone or asleep, ensure() mends that, and one more try follows.
-Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
+Expected<std::shared_ptr<AgentLink>> ContainerExecutor::Target::connect(
     const std::optional<CancelToken>& cancel, std::string& incarnation) {
   constexpr int most_tries = 2;
   Container& state = *container;
@@ -46071,7 +46985,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
       }
       link_.reset();
     }
-    PlaceLink::Wanted wanted;
+    AgentLink::Wanted wanted;
     wanted.name = concat("the container %", {state.name});
     // The commands' user can do no more than they can; root becomes that user, where they may
     // become root.
@@ -46080,7 +46994,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.hello = hello();
     // The engine answers that while it starts the agent.
     wanted.meanwhile = [&] { (void)state.incarnation(cancel); };
-    auto opened = PlaceLink::open(wanted, cancel);
+    auto opened = AgentLink::open(wanted, cancel);
     if (opened) {
       auto there = state.incarnation(cancel);
       if (!there) return there.failure();
@@ -46102,7 +47016,9 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
   }
 }
 
-Json ContainerExecutor::Place::hello() const {
+// No sandbox: the container is one. An agent of root's keeps its capabilities to become the
+// commands' user, and these get what sudo needs; any other gives all of them up.
+Json ContainerExecutor::Target::hello() const {
   const Container& state = *container;
   Json wanted = new_hello(std::chrono::seconds(30));
   set_member(wanted, "container", true);
@@ -46137,6 +47053,8 @@ SharedError in_words_of_mounted_roots(Error error, const ExecutorOptions& option
 
 }  // namespace
 
+// Completes and checks everything, and asks no engine: the container is made for the first command.
+// Files of this host that commands could change through a mount are refused, as for commands here.
 Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options,
                                                       const ExecutorWings& wings) {
   const CancellationPause pause;
@@ -46177,41 +47095,44 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.failure();
-  auto place = new_shared<Place>(
-      std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
-  place->facts = facts_of_shell(options.shell, variables);
-  if (options.git_identity) place->gitconfig = git_identity();
-  place->served = std::move(*server);
-  executor.place_ = std::move(place);
+  auto target = new_shared<Target>(
+      std::move(container), CommandSettings(std::move(*environment), options.shell, variables.set));
+  target->facts = facts_of_shell(options.shell, variables);
+  if (options.git_identity) target->gitconfig = git_identity();
+  target->served = std::move(*server);
+  executor.target_ = std::move(target);
   return executor;
 }
 
 const std::string& ContainerExecutor::container_name() const noexcept {
-  return place_->container->name;
+  return target_->container->name;
 }
 
 const ContainerOptions& ContainerExecutor::container_options() const noexcept {
-  return place_->container->options;
+  return target_->container->options;
 }
 
+// What a caller may do before the first command, so that this one need not wait.
 Expected<void> ContainerExecutor::ensure(const std::optional<CancelToken>& cancel) const {
-  return place_->container->ensure(cancel);
+  return target_->container->ensure(cancel);
 }
 
-Expected<ContainerInfo> ContainerExecutor::info() const { return place_->container->info(); }
+Expected<ContainerInfo> ContainerExecutor::info() const { return target_->container->info(); }
 
-Expected<ContainerInfo> ContainerExecutor::stats() const { return place_->container->stats(); }
+Expected<ContainerInfo> ContainerExecutor::stats() const { return target_->container->stats(); }
 
-Expected<void> ContainerExecutor::stop() const { return place_->container->stop(); }
+Expected<void> ContainerExecutor::stop() const { return target_->container->stop(); }
 
-Expected<void> ContainerExecutor::remove() const { return place_->container->remove(); }
+Expected<void> ContainerExecutor::remove() const { return target_->container->remove(); }
 
 Expected<void> ContainerExecutor::save_log(const std::string& path) const {
-  return place_->container->save_log(path);
+  return target_->container->save_log(path);
 }
 
-void ContainerExecutor::log(std::string_view event) const { place_->container->log(event); }
+void ContainerExecutor::log(std::string_view event) const { target_->container->log(event); }
 
+// For a model: what is there, what it may change, and what it need not try. Each sentence follows
+// from an option, so that none is untrue for a container that is set up another way.
 std::string ContainerExecutor::describe_place() const {
   const ContainerOptions& options = container_options();
   const bool online = network(options) != "none";
@@ -46226,8 +47147,8 @@ std::string ContainerExecutor::describe_place() const {
     std::string& list = mount.permission == Permission::write ? writable : readable;
     list += concat({list.empty() ? "" : ", ", mount.target});
   }
-  std::string text =
-      concat("% Commands run in a Linux container of the image %.", {place_->facts, options.image});
+  std::string text = concat("% Commands run in a Linux container of the image %.",
+                            {target_->facts, options.image});
   if (starts_with(options.image, "codeexec/runtime"))
     text +=
         " It has Debian's tools, git, gh, curl, ripgrep, compilers for C and C++, Python with pip, "
@@ -46236,9 +47157,9 @@ std::string ContainerExecutor::describe_place() const {
     text += concat(
         " Installed when the container is made: %; a result says so when one could not be had.",
         {joined(installed, ", ")});
-  if (!online && !place_->served)
+  if (!online && !target_->served)
     text += " The network is switched off: nothing can be downloaded.";
-  text += describe_network(place_->served, "the container");
+  text += describe_network(target_->served, "the container");
   if (network(options) == "host") text += " The network is the host's.";
   if (!options.sudo)
     text += concat(" There is no sudo: %ask the user for an image that has what is missing.",
@@ -46257,14 +47178,14 @@ std::string ContainerExecutor::describe_place() const {
 // Called by the gate, once the command is allowed. A container that cannot be had is a Result with
 // the outcome not_started or cancelled, and the step "container".
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
-  const std::shared_ptr<Container>& container = place_->container;
-  PlaceRequest request;
-  auto ok = PlaceCommand::request_for(command, admission, place_->settings, request);
+  const std::shared_ptr<Container>& container = target_->container;
+  StartRequest request;
+  auto ok = AgentCommand::request_for(command, admission, target_->settings, request);
   if (!ok || !admission.admitted()) return ok;
   if (network(container->options) == "none")
-    admission.ending.network = place_->served ? Network::allow : Network::none;
+    admission.ending.network = target_->served ? Network::allow : Network::none;
   std::string incarnation;
-  auto link = place_->connect(command.cancel, incarnation);
+  auto link = target_->connect(command.cancel, incarnation);
   if (!link) {
     admission.fail(link.error(), "container");
     if (command.cancel && command.cancel->cancelled())
@@ -46274,15 +47195,16 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   for (std::string& note : container->take_notes())
     admission.result.notes.push_back(std::move(note));
   auto exec = new_shared<Exec>(*link, std::move(request), container, std::move(incarnation));
-  exec->connect = connect_by(place_->served, admission);
-  if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
+  exec->connect = connect_by(target_->served, admission);
+  if (command.session) admission.ending.session_text = [exec] { return exec->session_data(); };
   admission.remote = std::move(exec);
   admission.process.secrets = container->options.secrets;
   admission.result.container = container->name;
-  admission.home = place_;
+  admission.home = target_;
   // The container's log gets the head and the tail of each output.
-  admission.ending.log = [log = container->events](const Result& told, const ProcessResult& ended) {
-    Result result = told;
+  admission.ending.log = [log = container->events](const Result& reported,
+                                                   const ProcessResult& ended) {
+    Result result = reported;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
     std::string event = concat("$ %\n%", {utf8_prefix(result.command, most), result.summary()});
@@ -46305,17 +47227,18 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
 namespace {
 
 // Reads the answer of the agent that a call starts. The result is empty until the answer is whole;
-// then `told` is cancelled. An agent that prints more than `longest` without one is not heard.
-std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const CancelToken& told) {
+// then `answered` is cancelled. An agent that prints more than `longest` without one is not heard.
+std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call,
+                                                  const CancelToken& answered) {
   constexpr std::size_t longest = std::size_t{64} << 10;
   auto answer = new_shared<std::optional<Json>>();
   call.max_output = std::size_t{16} << 10;
-  call.on_output = [told, answer, heard = std::string()](Stream stream,
-                                                         std::string_view bytes) mutable {
+  call.on_output = [answered, answer, heard = std::string()](Stream stream,
+                                                             std::string_view bytes) mutable {
     if (*answer || stream != Stream::out || heard.size() > longest) return;
     heard += bytes;
     *answer = answer_in(heard);
-    if (*answer) told.cancel();
+    if (*answer) answered.cancel();
   };
   return answer;
 }
@@ -46327,11 +47250,11 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const Ca
 Expected<void> Container::make(const std::optional<CancelToken>& cancel) {
   std::unique_lock<std::mutex> lock(mutex);
   const bool may_be_there = made || options.persistent;
-  const bool died = lifeline && lifeline->done();
-  if (died) lifeline.reset();
+  const bool died = keep_alive && keep_alive->done();
+  if (died) keep_alive.reset();
   bool replaced = in_use;
   lock.unlock();
-  if (died) tell(concat("the container % has ended; it is made anew", {name}));
+  if (died) report(concat("the container % has ended; it is made anew", {name}));
   // Another program may make the same one, or remove it, between two looks.
   constexpr int most_tries = 3;
   for (int tries = 1;; ++tries) {
@@ -46385,8 +47308,8 @@ bool Container::lower_cpus(std::string_view refusal) {
   const int most = leading_number(refusal.substr(at + words.size()), 0);
   if (!(most > 0 && most < cpus)) return false;
   cpus = most;
-  tell(concat("cpus: the engine's machine has %, fewer than the limit: all of them may be used",
-              {most}));
+  report(concat("cpus: the engine's machine has %, fewer than the limit: all of them may be used",
+                {most}));
   return true;
 }
 
@@ -46404,23 +47327,25 @@ Expected<void> Container::clear(const std::string& id, const std::optional<Cance
         Clock::now() >= deadline) {
       const std::string other = concat("%-%", {name, id.substr(0, 12)});
       if (!ask(words_of({"rename", id, other}), "rename", cancel)) return removed.failure();
-      tell(concat("%; it is now called %", {removed.error().message, other}));
+      report(concat("%; it is now called %", {removed.error().message, other}));
       return {};
     }
     wait_for_event(never, cancel, later(Clock::now(), pause));
   }
 }
 
-// False when it has to be made anew.
+// Takes over a container that is there: wakes, starts and prepares it as it needs. False when it
+// has to be made anew: its options are others, it hangs on no input of this program, or it is in a
+// state that only `rm` ends, such as dead. What its next command would miss is noted.
 Expected<bool> Container::reuse(const Json& found, const std::optional<CancelToken>& cancel) {
   const ContainerInfo health = info_of(found);
   if (label_of(found, "codeexec.cfg"sv) != digits) return false;
-  // After `docker restart`, a container no longer hangs on its lifeline and would stay for ever.
-  if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
+  // After `docker restart`, a container no longer hangs on its keep_alive and would stay for ever.
+  if (!options.persistent && !(keep_alive && health.started_at == started_at)) return false;
   if (health.status == "paused") {
     auto woken = ask(words_of({"unpause", name}), "wake", cancel);
     if (!woken) return woken.failure();
-    tell(concat("the container % was paused", {name}));
+    report(concat("the container % was paused", {name}));
     return true;
   }
   if (!options.persistent) return health.running;
@@ -46433,7 +47358,7 @@ Expected<bool> Container::reuse(const Json& found, const std::optional<CancelTok
       return false;
     if (auto started = ask(words_of({"start", name}), "start", cancel); !started)
       return started.failure();
-    tell(concat("the container % was started again", {name}));
+    report(concat("the container % was started again", {name}));
     if (health.status != "created")
       add_note(
           "the container had been stopped and was started again: the files in /tmp and "
@@ -46457,7 +47382,7 @@ Expected<void> Container::get_image(const std::optional<CancelToken>& cancel) {
                         "docker/build.sh%), or pull it",
                         {options.image, options.sudo ? " --sudo" : ""});
   }
-  tell(concat("pulling the image %", {options.image}));
+  report(concat("pulling the image %", {options.image}));
   auto pulled =
       ask_engine(options.engine, words_of({"pull", options.image}), options.engine.pull_timeout,
                  concat("pull the image %", {options.image}), cancel);
@@ -46479,10 +47404,10 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
     asks_version = asks_version || mount.permission == Permission::none;
   std::string version;
   if (asks_version) {
-    auto told = ask_engine(options.engine, words_of({"version"}), options.engine.call_timeout,
-                           "ask for the version"sv, cancel);
-    if (!told) return told.failure();
-    version.swap(*told);
+    auto printed = ask_engine(options.engine, words_of({"version"}), options.engine.call_timeout,
+                              "ask for the version"sv, cancel);
+    if (!printed) return printed.failure();
+    version.swap(*printed);
   }
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
@@ -46515,15 +47440,16 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
     begun = begin();
   }
   if (!begun) return begun;
+  // The agent of hold() has prepared any other one already.
   if (options.persistent)
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
       if (!found || info_of(*found).running) return ok;
       // Its first process may have said why it ended.
-      const ProcessResult told = run_process(engine_call(
+      const ProcessResult logged = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
-      if (!told.succeeded() || engine_words(told).empty()) return ok;
-      return engine_error(options.engine, told, concat("make the container %", {name}));
+      if (!logged.succeeded() || engine_words(logged).empty()) return ok;
+      return engine_error(options.engine, logged, concat("make the container %", {name}));
     }
   log(concat("container % made of % for %, network %",
              {name, options.image, user, network(options)}));
@@ -46536,14 +47462,14 @@ Expected<void> Container::hold(const std::vector<std::string>& words,
                                const std::optional<CancelToken>& cancel) {
   const std::string what = concat("make the container %", {name});
   const Nonces nonces = make_nonces();
-  const CancelToken told;
+  const CancelToken answered;
   ProcessOptions call = engine_call(options.engine, words, no_limit);
   call.input = preparation(nonces);
   call.keep_input_open = true;
-  const auto answer = await_answer(call, told);
+  const auto answer = await_answer(call, answered);
   ProcessResult failure;
   auto started = Process::start(
-      std::move(call), [told](const ProcessResult&) { told.cancel(); }, &failure);
+      std::move(call), [answered](const ProcessResult&) { answered.cancel(); }, &failure);
   if (!started) return engine_error(options.engine, failure, what);
   const Clock::time_point begin = Clock::now();
   // An engine that answers nothing is found by a small call beside it.
@@ -46552,7 +47478,7 @@ Expected<void> Container::hold(const std::vector<std::string>& words,
   small.cancel = cancel;
   const ProcessResult version = run_process(small);
   if (version.outcome == Outcome::timed_out) return engine_error(options.engine, version, what);
-  if (!wait_for_event(told, cancel, later(begin, options.engine.run_timeout))) {
+  if (!wait_for_event(answered, cancel, later(begin, options.engine.run_timeout))) {
     const bool cancelled = cancel && cancel->cancelled();
     failure.outcome = cancelled ? Outcome::cancelled : Outcome::timed_out;
     failure.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
@@ -46561,7 +47487,7 @@ Expected<void> Container::hold(const std::vector<std::string>& words,
   if (!*answer) return engine_error(options.engine, started->wait(), what);
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    lifeline = std::move(*started);
+    keep_alive = std::move(*started);
   }
   return held_by_root() ? check_answer(**answer, nonces, cancel) : set_up(cancel);
 }
@@ -46590,22 +47516,22 @@ Expected<void> Container::check_answer(const Json& answer, const Nonces& nonces,
         concat("the image % has no %, which the credentials that are mounted are for: it needs an "
                "image with it",
                {options.image, printable(program)}));
-    tell(notes.back());
+    report(notes.back());
   }
   std::optional<Json> second;
   std::size_t i = 0;
   for (const Nonce& nonce : nonces) {
-    const Json* told = &answer["nonces"sv][i];
-    if (told->is_null()) {
+    const Json* seen = &answer["nonces"sv][i];
+    if (seen->is_null()) {
       if (!second) {
         auto asked = ask_agent(user, nonces, cancel);
         if (!asked) return asked.failure();
         second = std::move(*asked);
       }
-      told = &(*second)["nonces"sv][i];
+      seen = &(*second)["nonces"sv][i];
     }
     ++i;
-    if (!told->is_null() && told->as_string() != nonce.content())
+    if (!seen->is_null() && seen->as_string() != nonce.content())
       return make_error(ErrorCode::invalid_argument,
                         "mounts: the engine's machine has another % than this one, and commands "
                         "would work on that. Let both see the same folder at that path, or use an "
@@ -46661,7 +47587,7 @@ Expected<bool> Container::install(const char* kind, const char* script,
                                   const std::vector<std::string>& packages,
                                   const std::optional<CancelToken>& cancel) {
   const std::string what = concat("install % packages: %", {kind, joined(packages, " "sv)});
-  tell(what);
+  report(what);
   ProcessOptions call =
       engine_call(options.engine,
                   words_of({"exec", "-i", "--user", "0:0", "-e", "DEBIAN_FRONTEND=noninteractive",
@@ -46702,7 +47628,7 @@ Expected<bool> Container::install(const char* kind, const char* script,
                 printable(utf8_suffix(
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
   if (options.packages_required || result.outcome == Outcome::cancelled) return error;
-  tell(error.message);
+  report(error.message);
   add_note(std::move(error.message));
   return false;
 }
@@ -46828,6 +47754,8 @@ class CredentialReader {
   CredentialReader(const ContainerOptions& options, std::string_view home)
       : options_(options), home_(home) {}
 
+  // The bounds are those of what a container can be given: a variable of a size that no program can
+  // start with, and more secrets than can be masked, are errors here and not later.
   Expected<Credentials> read() {
     for (const auto step : {&CredentialReader::add_mounts, &CredentialReader::add_file,
                             &CredentialReader::add_host, &CredentialReader::add_named})
@@ -46850,6 +47778,8 @@ class CredentialReader {
   }
 
  private:
+  // Files of the user, read-only, into the home of the container. One that is not there is a note
+  // and no error, as a list of them is written once for many machines.
   Expected<void> add_mounts() {
     for (const std::string& wanted : options_.credentials) {
       std::string known;
@@ -46871,6 +47801,8 @@ class CredentialReader {
     return {};
   }
 
+  // Variables of a .env file. All of it is read, and lines that are none are named by number, never
+  // shown.
   Expected<void> add_file() {
     constexpr std::string_view key = "env_vars_from_file";
     if (options_.env_file.empty()) {
@@ -46901,6 +47833,8 @@ class CredentialReader {
     return {};
   }
 
+  // All variables of this process but those that would be wrong in a container, or lead to its
+  // engine.
   Expected<void> add_host() {
     if (!options_.pass_all_env) return {};
     for (char** entry = environ; entry && *entry; ++entry) {
@@ -46913,6 +47847,7 @@ class CredentialReader {
     return {};
   }
 
+  // Named ones of this process; one that is not set is a note.
   Expected<void> add_named() {
     for (const std::string& variable : options_.env_vars) {
       if (auto ok = check_name("env_vars"sv, variable); !ok) return ok;
@@ -47023,6 +47958,8 @@ Expected<Credentials> load_credentials(const ContainerOptions& options, std::str
 
 }  // inner
 
+// Unknown keys are errors, as a credential that is left out in silence is found much later, in a
+// command.
 Expected<void> credentials_from_json(const Json& value, ContainerOptions& options) {
   JsonKeys keys(value, "credentials");
   keys.strings("mount"sv, options.credentials);
@@ -47052,6 +47989,7 @@ Expected<void> credentials_from_json(const Json& value, ContainerOptions& option
   return {};
 }
 
+// The same for packages, whose timeout is in seconds, as in the files of MassGen.
 Expected<void> packages_from_json(const Json& value, ContainerOptions& options) {
   JsonKeys keys(value, "packages");
   const Json& lists = keys.take("preinstall"sv);
@@ -47106,12 +48044,15 @@ CODEEXEC_INNER {
 
 // The engine's program ----------------------------------------------------------------------------
 
+// An option and its value are two words, so that the value cannot become an option.
 void add_option(std::vector<std::string>& words, std::string_view option, const char* form,
                 Pieces values) {
   words.push_back(std::string(option));
   words.push_back(concat(form, values));
 }
 
+// The engine's program gets the variables of this process, as DOCKER_HOST and its like choose the
+// engine. Podman has other words for the same two options.
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout) {
   const bool podman = starts_with(base_name(engine.program), "podman"sv);
@@ -47183,6 +48124,7 @@ constexpr auto trouble_codes =
 
 CODEEXEC_INNER {
 
+// Without the prefixes and the hints of usage that docker adds, on one line, at most 400 bytes.
 std::string engine_words(const ProcessResult& result) {
   constexpr std::size_t longest = 400;
   std::string text;
@@ -47198,6 +48140,7 @@ std::string engine_words(const ProcessResult& result) {
   return printable(utf8_prefix(text, longest));
 }
 
+// In either stream, as engines differ in where they write an error.
 bool says(const ProcessResult& result, std::string_view words) {
   return result.err.find(words) != std::string::npos || result.out.find(words) != std::string::npos;
 }
@@ -47238,6 +48181,7 @@ SharedError engine_error(const EngineOptions& engine, const ProcessResult& resul
   return error;
 }
 
+// Its standard output; or an error with its words and advice.
 Expected<std::string> ask_engine(const EngineOptions& engine,
                                  const std::vector<std::string>& arguments,
                                  std::chrono::milliseconds timeout, std::string_view what,
@@ -47271,6 +48215,7 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
       {what, printable(engine.program), result.message.empty() ? "" : "; ", result.message});
 }
 
+// Empty without that label.
 const std::string& label_of(const Json& container, std::string_view label) {
   return container["Config"sv]["Labels"sv][label].as_string();
 }
@@ -47310,6 +48255,9 @@ class EnvFileReader {
   EnvFileReader(std::string_view text, std::vector<std::string>* skipped)
       : text_(text), skipped_(skipped) {}
 
+  // An error in a line ends it, or with `skipped` leaves out that line alone: the first 16 are
+  // reported. A quote that is not closed is such a line, and the next one is read as if it were
+  // none.
   Expected<Variables> read() {
     if (text_.size() > longest_env_file)
       return make_error(ErrorCode::limit, "longer than % bytes", {longest_env_file});
@@ -47368,6 +48316,8 @@ class EnvFileReader {
     return text_.substr(start, at_ - start);
   }
 
+  // A line without a NAME or `=` is an error: a secret must not be left out in silence. `export`
+  // alone can be a variable's name.
   Expected<void> read_line() {
     skip_blanks();
     if (at_ == end_ || text_[at_] == '#') return {};
@@ -47390,6 +48340,7 @@ class EnvFileReader {
     return {};
   }
 
+  // Without quotes, a # begins a comment only behind a blank: it may be a part of a password.
   Expected<void> read_value(std::string& value) {
     const std::size_t start = at_;
     skip_blanks();
@@ -47402,6 +48353,8 @@ class EnvFileReader {
     return {};
   }
 
+  // Up to the closing quote, on whatever line that is. Within single quotes nothing is special;
+  // within double ones other escapes stay as they are written, with their backslash.
   Expected<void> read_quoted(std::string& value) {
     const std::size_t start = at_;
     const char quote = text_[at_];
@@ -47452,14 +48405,14 @@ Expected<Variables> parse_env_file(std::string_view text, std::vector<std::strin
 void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock,
                                              const std::optional<CancelToken>& cancel) {
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
-  PlaceCommand::wait_for_start(lock, cancel, later(Clock::now(), patience));
+  AgentCommand::wait_for_start(lock, cancel, later(Clock::now(), patience));
   if (has_begun() || (cancel && cancel->cancelled())) return;
   lock.unlock();
   container_->forget();
   const auto there = container_->ensure(cancel);
   lock.lock();
   if (there)
-    PlaceCommand::wait_for_start(lock, cancel,
+    AgentCommand::wait_for_start(lock, cancel,
                                  later(Clock::now(), container_->options.start_timeout));
 }
 
@@ -47490,9 +48443,11 @@ std::shared_ptr<Process::State> ContainerExecutor::Exec::recover(const ProcessRe
   return nullptr;
 }
 
-// Adds to the result how the command was ended, where its agent could not say.
+// Adds to the result how the command was ended, where its agent could not say. A kill of the
+// container is a kill of the command, unless that is not known to have begun, or was lost together
+// with its agent: it may have ended before by itself.
 void ContainerExecutor::Exec::finish(ProcessResult& result) {
-  PlaceCommand::finish(result);
+  AgentCommand::finish(result);
   if (!measured_) return;
   if (!has_started() || (killing_ && was_lost())) {
     result.message += concat("; %", {message_});
@@ -47514,6 +48469,7 @@ struct ContainerManager::State {
   std::mutex mutex = {};
   std::vector<ContainerExecutor> executors = {};  // by their agents, of which each has one
 
+  // The executor of an agent, or where it belongs: the list is in order.
   auto find(const std::string& agent) {
     return find_where(executors, [&agent](const ContainerExecutor& known) {
       return known.options().agent_id >= agent;
@@ -47521,6 +48477,7 @@ struct ContainerManager::State {
   }
 };
 
+// All executors of a manager use this engine, whatever their options name.
 ContainerManager::ContainerManager(EngineOptions engine) : state_(new_shared<State>()) {
   state_->engine = std::move(engine);
 }
@@ -47550,6 +48507,7 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
                     {in_quotes(options.agent_id), other});
 }
 
+// In the order of their names.
 std::vector<std::string> ContainerManager::agents() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   std::vector<std::string> agents;
@@ -47564,7 +48522,7 @@ Expected<void> ContainerManager::remove(const std::vector<ContainerExecutor>& go
   Expected<void> saved;
   std::vector<Container*> containers;
   for (const ContainerExecutor& executor : gone) {
-    containers.push_back(executor.place_->container.get());
+    containers.push_back(executor.target_->container.get());
     if (log_dir.empty()) continue;
     const std::string& agent = executor.options().agent_id;
     std::string folder = plain_name(agent, 100);
@@ -47577,6 +48535,7 @@ Expected<void> ContainerManager::remove(const std::vector<ContainerExecutor>& go
   return removed ? saved : removed;
 }
 
+// An agent without a container is no error: it may have been removed by the end of its work.
 Expected<void> ContainerManager::cleanup(const std::string& agent_id, const std::string& log_dir) {
   std::vector<ContainerExecutor> gone;
   {
@@ -47589,6 +48548,7 @@ Expected<void> ContainerManager::cleanup(const std::string& agent_id, const std:
   return remove(gone, log_dir);
 }
 
+// Takes all of them off the list first, so that who asks meanwhile gets a new container.
 Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
   std::vector<ContainerExecutor> gone;
   {
@@ -47598,6 +48558,7 @@ Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
   return remove(gone, log_dir);
 }
 
+// Those of programs that were killed together with what holds their containers.
 Expected<std::size_t> ContainerManager::reap_orphans() const {
   const auto places = container_places(state_->engine, true);
   if (!places) return places.failure();
@@ -47655,6 +48616,7 @@ Expected<std::vector<FoundPlace>> container_places(const EngineOptions& engine, 
 
 namespace {
 
+// The option that is wrong stands first in each message, as a user writes it.
 Expected<void> bad_option(std::string_view option, std::string_view problem) {
   return make_error(ErrorCode::invalid_argument, "%: %", {option, problem});
 }
@@ -47668,6 +48630,7 @@ Expected<void> check_words(std::string_view option, const std::vector<std::strin
   return {};
 }
 
+// Empty, as if it were not set, which for these means the same.
 std::string_view variable_of_host(const char* name) {
   const char* const value = std::getenv(name);
   return value ? value : "";
@@ -47773,6 +48736,7 @@ Expected<void> check_target(std::string_view option, const std::string& target,
   return problem ? bad_option_value(option, target, problem) : Expected<void>();
 }
 
+// The same mount may come from a root, from the options and from the credentials.
 bool has_same(const std::vector<Mount>& mounts, const Mount& wanted) {
   for (const Mount& mount : mounts)
     if (mount.source == wanted.source && mount.target == wanted.target &&
@@ -47935,6 +48899,7 @@ Expected<void> keep_from_commands(std::string_view option, const std::string& pa
   return {};
 }
 
+// A log where commands may write could be a link that they have made, to a file of the user.
 Expected<void> complete_log_file(ContainerOptions& options) {
   if (options.log_file.empty()) return {};
   auto log_file = canonical_path(options.log_file);
@@ -47966,6 +48931,7 @@ Expected<void> complete_agent(ContainerOptions& options) {
   return keep_from_commands("agent"sv, options.agent, options);
 }
 
+// For the list of steps, which all take the options of the container.
 Expected<void> check_engine_of(ContainerOptions& options) {
   return check_engine_options(options.engine);
 }
@@ -47988,11 +48954,13 @@ bool is_plain(std::string_view text, std::string_view more) {
   });
 }
 
+// Of any of the three kinds: each needs a network, and a root that may be written to.
 bool has_packages(const ContainerOptions& options) {
   return !(options.system_packages.empty() && options.python_packages.empty() &&
            options.npm_packages.empty());
 }
 
+// In the words of the engine: a name of its own, or none, bridge or host.
 std::string network(const ContainerOptions& options) {
   return options.network_name.empty() ? name(options.network) : options.network_name;
 }
@@ -48016,6 +48984,8 @@ std::string weakened_by(const ContainerOptions& options) {
   return found;
 }
 
+// Of the engine's program: no value may be taken for an option, and only one of context and host
+// may be given.
 Expected<void> check_engine_options(const EngineOptions& engine) {
   if (auto ok = check_words("engine program"sv, {engine.program}); !ok) return ok;
   for (const std::string* value : {&engine.context, &engine.host})
@@ -48028,6 +48998,8 @@ Expected<void> check_engine_options(const EngineOptions& engine) {
   return {};
 }
 
+// Each step may use what those before it have completed: credentials add mounts, and files must not
+// lie in any of the mounts. The first error ends it. Complete options stay as they are.
 Expected<void> complete_options(ContainerOptions& options) {
   if (options.image.empty())
     options.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
@@ -48106,16 +49078,19 @@ bool ContainerPlan::has_own_tmp() const {
                       [](const Mount& mount) { return mount.target == "/tmp"; });
 }
 
+// That of the image is found by its PATH.
 const char* ContainerPlan::agent_program() const {
   return options.agent.empty() ? "codeexec-mcp" : agent_target;
 }
 
+// No time limit: it runs as long as its connection.
 ProcessOptions ContainerPlan::agent_call(std::string_view as) const {
   return engine_call(options.engine,
                      words_of({"exec", "-i", "-u", as, name, agent_program(), "--place"}),
                      no_limit);
 }
 
+// Prints nothing for one that does not run, and fails for one that is not there.
 ProcessOptions ContainerPlan::incarnation_call() const {
   return engine_call(options.engine,
                      words_of({"container", "inspect", "--format",
@@ -48123,6 +49098,8 @@ ProcessOptions ContainerPlan::incarnation_call() const {
                      options.engine.call_timeout);
 }
 
+// By labels: the name alone could be that of a container which the user made. Agent and instance
+// must be the same, as two of them may share the beginning of a name.
 bool ContainerPlan::is_own(const Json& container) const {
   return label_of(container, "codeexec.managed"sv) == "1" &&
          label_of(container, "codeexec.user"sv) == to_utf8(options.agent_id) &&
@@ -48190,6 +49167,8 @@ std::vector<std::string> ContainerPlan::configuration(std::string_view version) 
   return words;
 }
 
+// The maker is written in parts, as `docker ps --filter` and people read them; still_runs() takes
+// the same.
 void ContainerPlan::add_labels(std::vector<std::string>& words) const {
   const ProgramIdentity program = own_identity();
   const std::string agent = to_utf8(options.agent_id);
@@ -48209,6 +49188,8 @@ void ContainerPlan::add_labels(std::vector<std::string>& words) const {
     add_option(words, "--label"sv, "codeexec.%=%", {label, value});
 }
 
+// Only for folders with the same path there: others need not be of this machine. A folder that
+// cannot be written to is not compared, as there is no other proof.
 Nonces ContainerPlan::make_nonces() const {
   Nonces nonces;
   for (const Mount& mount : options.mounts)
@@ -48249,6 +49230,8 @@ Json ContainerPlan::wanted_there() const {
   return wanted;
 }
 
+// The keep_alive is a hundred years, as this agent may stay for as long as its container, and
+// no client sends it signs of life: the end of its input is what ends it.
 std::string ContainerPlan::preparation(const Nonces& nonces) const {
   Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
   set_member(hello, "mounts", own_namespace("mnt"));
@@ -48271,7 +49254,7 @@ void Container::discard(bool at_once) {
   std::optional<Process> stuck;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(stuck, lifeline);
+    std::swap(stuck, keep_alive);
   }
   stuck.reset();
   if (at_once) return;
@@ -48297,7 +49280,7 @@ Expected<void> Container::stop() {
   else if (info_of(*found).running || info_of(*found).status == "paused")
     if (auto killed = ask(words_of({"kill", (*found)["Id"sv].as_string()}), "stop"); !killed)
       done = killed.error();
-  if (done) tell(concat("the container % was stopped", {name}));
+  if (done) report(concat("the container % was stopped", {name}));
   end_turn(false);
   return done;
 }
@@ -48336,7 +49319,7 @@ Expected<void> Container::removed(const ProcessResult& result) const {
   return engine_error(options.engine, result, concat("remove the container %", {name}));
 }
 
-// Ends the lifeline after the engine has removed the container: then its program ends by itself.
+// Ends the keep_alive after the engine has removed the container: then its program ends by itself.
 // The wait is bounded, as an engine that hangs must not hold up the end of this program.
 Expected<void> Container::finish_removal() {
   Expected<void> done;
@@ -48347,7 +49330,7 @@ Expected<void> Container::finish_removal() {
   std::optional<Process> held;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(held, lifeline);
+    std::swap(held, keep_alive);
     made = !done;
   }
   if (held) {
@@ -48361,6 +49344,7 @@ Expected<void> Container::finish_removal() {
   return result;
 }
 
+// The log says how it went, also when the engine did not do it.
 Expected<void> Container::remove() {
   (void)begin_removal();
   return finish_removal();
@@ -48379,7 +49363,9 @@ Expected<void> Container::remove_all(std::vector<Container*> containers) {
   return result;
 }
 
-// Follows no link, and does not wait for the reader of a fifo.
+// The head has the state of the container, as its engine has it now; below it are the events.
+// Follows no link, and does not wait for the reader of a fifo. Folders of the path are made. An
+// engine that does not answer is written into the log, and is no reason not to save it.
 Expected<void> Container::save_log(const std::string& path) {
   auto found = look();
   ContainerInfo health;
@@ -48488,6 +49474,7 @@ bool is_artifact_name(std::string_view name) {
 }
 
 // "pkg.module": names of Python with dots between them.
+// So it leads to no other folder than one below /tools.
 bool is_module_name(std::string_view text) {
   while (true) {
     const std::size_t end = end_of_name(text, 0);
@@ -48516,7 +49503,7 @@ class UserContainers::User final : public ContainerExecutor {
   Expected<std::string> serve(const char* tool, const std::string& subject, const char* script,
                               Pieces words, std::size_t limit, std::string_view what,
                               std::string_view input = {}) const;
-  const std::shared_ptr<Container>& container() const { return place_->container; }
+  const std::shared_ptr<Container>& container() const { return target_->container; }
 
  private:
   User() = default;
@@ -48558,6 +49545,7 @@ struct UserContainers::State {
   }
 
   // Unless the user has another container by now.
+  // Its next request makes another one.
   void forget(const std::shared_ptr<User>& user) {
     const std::lock_guard<std::mutex> lock(mutex);
     const auto found = find_in(users, user);
@@ -48588,6 +49576,8 @@ struct UserContainers::State {
   }
 };
 
+// Makes both executors of a user around one container. The one for files has no policy, as its
+// scripts are this library's own: it is reached by fetch() alone, which no user can give a script.
 Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     const UserContainerOptions& options, const ExecutorWings& wings, const std::string& user_id) {
   ContainerOptions wanted = options.container;
@@ -48621,9 +49611,9 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     if (auto ok = user->set_up(general, needed, container->options.secrets); !ok)
       return ok.failure();
   }
-  auto place = new_shared<Place>(std::move(container),
-                                 PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
-  for (const auto& user : users) user->place_ = place;
+  auto target = new_shared<Target>(
+      std::move(container), CommandSettings(std::move(*environment), "/bin/sh", variables.set));
+  for (const auto& user : users) user->target_ = target;
   users[0]->files_ = users[1];
   return users[0];
 }
@@ -48676,6 +49666,7 @@ Expected<std::string> UserContainers::User::fetch(const char* script, Pieces wor
       {concat("Failed to %: %", {what, printable(without_line_ends(reason))})});
 }
 
+// The record has the name of the tool and what it was asked about, as a user would look for it.
 Expected<std::string> UserContainers::User::serve(const char* tool, const std::string& subject,
                                                   const char* script, Pieces words,
                                                   std::size_t limit, std::string_view what,
@@ -48695,6 +49686,8 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
   return done;
 }
 
+// Checks and completes once what all users have in common. /workspace and /artifacts are in memory,
+// with bounds of their own, and go with the container; the operator's folders are read-only.
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given,
                                                 const ExecutorWings& wings) {
   auto state = new_shared<State>(given, wings);
@@ -48747,6 +49740,7 @@ Expected<Result> UserContainers::execute_bash(const std::string& user_id, Comman
   return result;
 }
 
+// One byte more than may be returned is asked for, which shows that there is more.
 Expected<std::string> UserContainers::read_file(const std::string& user_id, const std::string& path,
                                                 std::uint64_t offset,
                                                 std::optional<std::uint64_t> count) const {
@@ -48761,6 +49755,8 @@ Expected<std::string> UserContainers::read_file(const std::string& user_id, cons
       longest_text, concat("read file %", {printable(path)}));
 }
 
+// The content is the script's input, and its size an argument: a file that came in part is not put
+// in the place of the old one.
 Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
                                                    const std::string& path,
                                                    std::string_view content) const {
@@ -48776,6 +49772,8 @@ Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
   return std::uint64_t{content.size()};
 }
 
+// A module is read here, from the folder that the operator has mounted, and a path in the
+// container. The source is never run.
 Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
                                                      const std::string& module_or_path,
                                                      const std::string& function) const {
@@ -48799,6 +49797,7 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
   return with_prefix("%: ", {place}, docstring.error());
 }
 
+// Commands of the user may have put anything there: names that no artifact has are left out.
 Expected<std::vector<FileEntry>> UserContainers::list_artifacts(const std::string& user_id) const {
   const auto user = state_->user(user_id);
   if (!user) return user.failure();
@@ -48820,6 +49819,7 @@ Expected<std::vector<FileEntry>> UserContainers::list_artifacts(const std::strin
   return artifacts;
 }
 
+// The size is checked in the container, before anything is sent, and once more by fetch().
 Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
                                                    const std::string& name) const {
   if (!is_artifact_name(name))
@@ -48849,6 +49849,8 @@ Expected<void> UserContainers::cleanup(const std::string& user_id) const {
   return {};
 }
 
+// All at the same time. If one cannot be removed, all stay known and can be tried again: a
+// container that is gone already counts as removed then.
 Expected<void> UserContainers::cleanup_all() const {
   std::vector<std::shared_ptr<User>> users;
   {
@@ -48865,11 +49867,11 @@ Expected<void> UserContainers::cleanup_all() const {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_55
+#endif  // CODEEXEC_GROUP_64
 
-#if !defined(CODEEXEC_GROUP_56) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
+#if !defined(CODEEXEC_GROUP_65) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
     defined(CODEEXEC_IMPLEMENT_TOOLS))
-#define CODEEXEC_GROUP_56
+#define CODEEXEC_GROUP_65
 
 // mcp/mcp_internal.hpp ----------------------------------------------------------------------------
 // The protocol's constants, parameters, tools and messages.
@@ -49233,10 +50235,10 @@ struct Request {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_56
+#endif  // CODEEXEC_GROUP_65
 
-#if !defined(CODEEXEC_GROUP_57) && defined(CODEEXEC_IMPLEMENT_MCP)
-#define CODEEXEC_GROUP_57
+#if !defined(CODEEXEC_GROUP_66) && defined(CODEEXEC_IMPLEMENT_MCP)
+#define CODEEXEC_GROUP_66
 
 // mcp/session_internal.hpp ------------------------------------------------------------------------
 // A session with a client: its calls and its threads.
@@ -52622,11 +53624,11 @@ int Pool::start() {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_57
+#endif  // CODEEXEC_GROUP_66
 
-#if !defined(CODEEXEC_GROUP_58) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_67) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_58
+#define CODEEXEC_GROUP_67
 
 // report/report_internal.hpp ----------------------------------------------------------------------
 // What happened, for the operator: audit logs are read, shown as a page, and written as Markdown.
@@ -52721,10 +53723,10 @@ class Transcript {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_58
+#endif  // CODEEXEC_GROUP_67
 
-#if !defined(CODEEXEC_GROUP_59) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
-#define CODEEXEC_GROUP_59
+#if !defined(CODEEXEC_GROUP_68) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
+#define CODEEXEC_GROUP_68
 
 // report/records.cpp ------------------------------------------------------------------------------
 // Reading audit logs: lines, the chain of hashes, records.
@@ -53741,10 +54743,10 @@ Expected<std::string> write_report(const std::vector<std::string>& files,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_59
+#endif  // CODEEXEC_GROUP_68
 
-#if !defined(CODEEXEC_GROUP_60) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_60
+#if !defined(CODEEXEC_GROUP_69) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_69
 
 // tools/tools_internal.hpp ------------------------------------------------------------------------
 // The parts that the tools share: results, errors, sessions, and the declarations of their
@@ -63195,7 +64197,7 @@ Expected<void> add_user_container_tools(mcp::Server& server, const UserContainer
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_60
+#endif  // CODEEXEC_GROUP_69
 #endif  // the wings
 
 // MIT License

@@ -205,7 +205,7 @@ def read_section(name):
 def made():
     frame = (SRC / "frame.hpp").read_text(encoding="ascii")
     sections = [(found[2], *read_section(found[1])) for found in PUBLIC.finditer(frame)]
-    if len(sections) < len(set(ROW.findall(frame))) - 1:  # report has no public header
+    if len(sections) < len(set(ROW.findall(frame))) - 2:  # report and copy have no public header
         fail("src/frame.hpp lists sections without a public header")
     shown = [entry for _, _, entries in sections for entry in entries if entry.code]
     firsts = [entry.names[0] for entry in shown]

@@ -99,11 +99,15 @@
 //   executor     needs: base (policy) paths (files) environment sandbox terminal process    the gate
 //   proxy        needs: base process executor   which names commands reach; lets them through
 //   audit        needs: base json process sandbox executor    records of commands, the file of them
-//   place        needs: base json paths files environment sandbox process executor  elsewhere
-//   cluster      needs: base json process executor place    jobs of Slurm, pods of Kubernetes
+//   agent        needs: base json paths environment sandbox process executor
+//                                     starts commands elsewhere; the connection to it
+//   copy         needs: base json paths process executor agent    a workspace, kept alike elsewhere
+//   place        needs: base json paths files environment sandbox process executor agent copy
+//                                     commands on another machine
+//   cluster      needs: base json process executor agent place    jobs of Slurm, pods of Kubernetes
 //   jobs         needs: base regex terminal process executor          background commands
 //   code         needs: base shell paths files process executor       code by language
-//   docker       needs: base json (policy) paths files environment process executor place  containers
+//   docker       needs: base json (policy) paths files environment process executor agent  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
 //   report       needs: base json executor audit    audit logs as a page, as Markdown; for the server
 //   tools        needs: all           binds executors to MCP tools; the server
@@ -119,10 +123,10 @@
 //   CODEEXEC_IMPLEMENT_CORE base paths environment sandbox terminal process executor
 //   CODEEXEC_IMPLEMENT_POLICY regex shell policy
 //   CODEEXEC_IMPLEMENT_MCP json mcp
-//   CODEEXEC_IMPLEMENT_AGENT place
+//   CODEEXEC_IMPLEMENT_AGENT agent
 //   CODEEXEC_IMPLEMENT_TOOLS audit files jobs code tools
 //   CODEEXEC_IMPLEMENT_CONTAINERS docker
-//   CODEEXEC_IMPLEMENT_PLACES cluster
+//   CODEEXEC_IMPLEMENT_PLACES copy place cluster
 //   CODEEXEC_IMPLEMENT_NETWORK proxy
 //   CODEEXEC_IMPLEMENT_PROGRAM report
 //
@@ -149,6 +153,7 @@
 
 #include "base/version.hpp"
 
+#include "agent/agent.hpp"
 #include "audit/audit.hpp"
 #include "base/base.hpp"
 #include "cluster/cluster.hpp"
@@ -344,22 +349,34 @@
 #include "audit/file.cpp"
 #include "audit/record.cpp"
 
-#include "place/agent.cpp"
+#include "agent/agent.cpp"
+#include "agent/command.cpp"
+#include "agent/connections.cpp"
+#include "agent/contained.cpp"
+#include "agent/flow.cpp"
+#include "agent/frames.cpp"
+#include "agent/hello.cpp"
+#include "agent/identity.cpp"
+#include "agent/link.cpp"
+#include "agent/link_connections.cpp"
+#include "agent/link_thread.cpp"
+#include "agent/messages.cpp"
+#include "agent/nonce.cpp"
+#include "agent/start.cpp"
+
+#include "copy/copy.cpp"
+#include "copy/folder.cpp"
+#include "copy/report.cpp"
+#include "copy/rules.cpp"
+#include "copy/send.cpp"
+#include "copy/take.cpp"
+#include "copy/tree.cpp"
+#include "copy/wire.cpp"
+
 #include "place/bring.cpp"
-#include "place/command.cpp"
-#include "place/connections.cpp"
-#include "place/contained.cpp"
-#include "place/copy.cpp"
-#include "place/copy_rules.cpp"
-#include "place/copy_take.cpp"
-#include "place/copy_tree.cpp"
-#include "place/frames.cpp"
-#include "place/ground.cpp"
-#include "place/link.cpp"
-#include "place/owner.cpp"
 #include "place/place_executor.cpp"
 #include "place/pool.cpp"
-#include "place/streams.cpp"
+#include "place/workspace.cpp"
 
 #include "cluster/calls.cpp"
 #include "cluster/kubernetes.cpp"

@@ -12,6 +12,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// A letter first, so that no value can become another option or an argument.
 bool is_long_option(const std::string& word) {
   return !word.empty() && word[0] >= 'a' && word[0] <= 'z' && !has_nul(word);
 }
@@ -23,6 +24,7 @@ std::vector<std::string> with_long_options(const char* program,
   return words;
 }
 
+// A shell is given the agent by bring_text().
 void add_agent(std::vector<std::string>& transport, const std::string& agent) {
   if (agent.empty())
     add_words(transport, {"sh"});
@@ -41,6 +43,7 @@ ProcessResult call_cluster(const std::vector<std::string>& words, Pieces more, P
   return run_process(call);
 }
 
+// Its standard error; for a program that did not start or was killed, why.
 const std::string& complaint_of(const ProcessResult& result) {
   return result.err.empty() ? result.message : result.err;
 }

@@ -1,6 +1,7 @@
 // Places that an engine of a cluster makes.
 #pragma once
 
+#include "agent/agent.hpp"
 #include "base/base.hpp"
 #include "place/place.hpp"
 

@@ -3,6 +3,7 @@
 
 #include "cluster/cluster.hpp"
 
+#include "agent/agent.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "json/json.hpp"

@@ -4,19 +4,36 @@
 // program was killed. `kubectl get --watch` reports when the pod is ready, and `kubectl exec`
 // starts the agent in it.
 //
-//   no pod --make()--> made --wait_for()--> was_up_: commands run --> ended: forget(), a new pod
-//     ^                 |  not ready in time: the pod stays, and the next command waits again
-//     +---- failed -----+
+//   state   event                                    next    function
+//   none    a command comes                          asked   reach() -> make()
+//   asked   the holder prints that it was created    made    wait_until_made()
+//   asked   Kubernetes refuses it                    none    wait_until_made(): the error
+//   asked   no answer within start_timeout           none    wait_until_made() -> forget()
+//   made    it is ready                              up      reach() by wait_for()
+//   made    it is not ready within start_timeout     made    not_started(): the next one waits on
+//   made    it has ended                             none    not_started() -> forget()
+//   up      a command comes, and it is still there   up      current(), reach()
+//   up      it has ended or is not ready             asked   reach() -> forget(), make(), once
+//   each    the holder has ended                     none    reach() -> forget()
+//   each    a cancel                                 (same)  the next command goes on from there
+//   each    ~KubernetesPods()                        none    forget()
+//
+// What holds: in `asked`, `made` and `up`, holder_ runs, and the end of its input deletes the pod,
+// so that none is left however this program ends. name_ is the object that was created, and pod_
+// the pod: the same, or that which a claim was given. was_up_ is true in `up` alone: only a pod
+// that was ready before may be replaced by another one without an error, as its image and limits
+// are known to be good.
 
 #include "cluster/cluster.hpp"
 #include "cluster/cluster_internal.hpp"
 
+#include "agent/agent.hpp"
+#include "agent/identity_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "place/place.hpp"
-#include "place/place_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
@@ -73,6 +90,8 @@ KubernetesPods::~KubernetesPods() {
   if (owner_ == ::getpid()) forget();
 }
 
+// Has the holder delete what there is, also if that is not known to exist. The wait is bounded:
+// kubectl may hang, and the holder goes on without this program.
 void KubernetesPods::forget() {
   if (holder_) {
     holder_->close_input();
@@ -82,6 +101,8 @@ void KubernetesPods::forget() {
   was_up_ = false;
 }
 
+// Starts the holder, and hands it the object on its input, as an argument of a process can be read
+// by all users of this host. The name is random, so that a failed attempt is in the way of none.
 Expected<void> KubernetesPods::make() {
   name_ = concat("codeexec-%-%", {agent_label(options_.agent_id), random_hex(6)});
   auto object = pod_object(options_, name_);
@@ -103,6 +124,7 @@ Expected<void> KubernetesPods::make() {
   return holder_->write(*object);
 }
 
+// A cancel leaves the holder running: the pod may come, and the next command takes it.
 Expected<void> KubernetesPods::wait_until_made(const Cancel& cancel, Clock::time_point deadline) {
   if (!wait_for_event(heard_, cancel, deadline)) {
     if (cancel && cancel->cancelled()) return cancelled_before_start();
@@ -129,17 +151,19 @@ Expected<PodState> KubernetesPods::wait_for(const char* kind, std::string& name,
   if (state && *state == pod_ready && kind == claim_kind) {
     // A sandbox of a pool says which pod it has.
     name = watch.seen["status"sv]["sandbox"sv]["name"sv].as_string();
-    const ProcessResult told =
+    const ProcessResult shown =
         call_cluster(kubectl_, {"get", "sandboxes.agents.x-k8s.io", name, "-o",
                                 "jsonpath={.metadata.annotations.agents\\.x-k8s\\.io/pod-name}"});
-    if (!told.succeeded())
-      return make_error(ErrorCode::io, "%", {kubectl_trouble(complaint_of(told))});
-    if (!told.out.empty()) name = told.out;
+    if (!shown.succeeded())
+      return make_error(ErrorCode::io, "%", {kubectl_trouble(complaint_of(shown))});
+    if (!shown.out.empty()) name = shown.out;
     return wait_for("pod", name, cancel, deadline, why);
   }
   return state;
 }
 
+// The reason is that of the status, or the last warning of its events. A pod that has ended will
+// not come back and is deleted; one that waits may only need a node.
 SharedError KubernetesPods::not_started(PodState state, std::string why) {
   if (why.empty()) why = last_warning(kubectl_, name_);
   const std::string_view help = kubectl_help(why);
@@ -152,6 +176,7 @@ SharedError KubernetesPods::not_started(PodState state, std::string why) {
        help.empty() ? "" : "; ", help, ended ? "" : "; it stays there: try again later"});
 }
 
+// `account` has copies of what it needs: it may be called when this object has gone.
 PlaceEngine::Way KubernetesPods::way() const {
   Way way;
   way.name = concat("Kubernetes pod %", {printable(pod_)});
@@ -176,6 +201,8 @@ Expected<PlaceEngine::Way> KubernetesPods::current() {
   return way();
 }
 
+// Goes through the states above until the pod is up. `again` is only true after a pod that was up,
+// so that a wrong image is no endless loop.
 Expected<PlaceEngine::Way> KubernetesPods::reach(const Cancel& cancel) {
   const Clock::time_point deadline = later(Clock::now(), options_.start_timeout);
   if (holder_ && holder_->done()) forget();
@@ -203,6 +230,8 @@ Expected<PlaceEngine::Way> KubernetesPods::reach(const Cancel& cancel) {
 
 }  // namespace
 
+// All objects with the label of this library, of any program of ours; those are deleted whose
+// program has ended for sure. One that is on its way out already is left to Kubernetes.
 Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& options,
                                                     bool remove_left) {
   const std::vector<std::string> kubectl = with_long_options("kubectl", options.options);
@@ -241,6 +270,7 @@ Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& opt
   return found;
 }
 
+// Checks what can be checked without a cluster. No pod is made here.
 Expected<std::shared_ptr<PlaceEngine>> kubernetes_pods(const KubernetesOptions& options) {
   const auto wrong = [](const char* what, Pieces values = {}) {
     return make_error(ErrorCode::invalid_argument, what, values);

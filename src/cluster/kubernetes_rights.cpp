@@ -69,6 +69,8 @@ class RightsCheck {
 
 }  // namespace
 
+// For --doctor: asks for each right that pods or claims need, and prints a Role that has them all,
+// to be given to who may grant it. Without a connection there is nothing to ask.
 std::string kubernetes_rights(const KubernetesOptions& options) {
   const std::vector<std::string> kubectl = with_long_options("kubectl", options.options);
   const ProcessResult version = call_cluster(kubectl, {"version", "-o", "json"});

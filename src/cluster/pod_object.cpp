@@ -2,11 +2,11 @@
 
 #include "cluster/cluster_internal.hpp"
 
+#include "agent/identity_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
-#include "place/place_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -25,6 +25,8 @@ constexpr std::string_view pod_start =
     R"("securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}},)"
     R"("volumeMounts":[{"name":"workspace","mountPath":"/workspace"}],"image":)";
 
+// From a claim's pool, a template of the user, or an image: in this order, as kubernetes_pods() has
+// checked that one is given. kubectl reads a template, so that YAML needs no reader here.
 Expected<Json> object_of(const KubernetesOptions& options) {
   if (!options.warm_pool.empty()) {
     const std::string end = utc_time(::time(nullptr) + options.lifetime.count());
@@ -69,6 +71,7 @@ Expected<Json> object_of(const KubernetesOptions& options) {
 
 inline namespace inner {
 
+// Lower case letters, digits and single dashes, not at its ends: what names and labels may have.
 std::string agent_label(std::string_view agent_id) {
   std::string label;
   for (const char c : in_lower_case(agent_id)) {
@@ -80,6 +83,8 @@ std::string agent_label(std::string_view agent_id) {
   return label.empty() ? "agent" : label;
 }
 
+// Adds a name, who made it, and how long it may live, to what the object has: a template's own
+// labels and its own deadline stay.
 Expected<std::string> pod_object(const KubernetesOptions& options, const std::string& name) {
   auto object = object_of(options);
   if (!object) return object.failure();

@@ -56,6 +56,9 @@ const Json& condition_of(const Json& status, std::string_view type) {
   return status["none"sv];
 }
 
+// A container that waits for anything but its start will not come by itself within a command's
+// time: an image that cannot be pulled, a crash that repeats. That counts as the end, with its
+// reason in `why`.
 PodState state_of_pod(const Json& pod, std::string& why) {
   const Json& status = pod["status"sv];
   const std::string& phase = status["phase"sv].as_string();
@@ -84,6 +87,7 @@ PodState state_of_pod(const Json& pod, std::string& why) {
   return pod_waits;
 }
 
+// A claim for a pool that is not there will not be served; all else may still come.
 PodState state_of_claim(const Json& claim, std::string& why) {
   const Json& ready = condition_of(claim["status"sv], "Ready");
   const std::string& reason = ready["reason"sv].as_string();
@@ -114,6 +118,7 @@ std::string kubectl_trouble(std::string_view said) {
   return concat({printable(utf8_prefix(last, 1000)), help.empty() ? "" : "; ", help});
 }
 
+// `why` is of this event alone: a reason that has gone is none any more.
 PodState PodWatch::look_at(const Json& event) {
   why.clear();
   seen = event["object"sv];
@@ -124,6 +129,9 @@ PodState PodWatch::look_at(const Json& event) {
   return kind == claim_kind ? state_of_claim(seen, why) : state_of_pod(seen, why);
 }
 
+// One `kubectl get --watch` after another, until a state of `until` was seen. Each sends the
+// present object first, so that nothing is missed between two. An event that is longer than 4 MiB
+// is dropped. An object that is not there has ended; any other failure of kubectl is an error.
 Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
                                   std::chrono::steady_clock::time_point deadline) {
   PodState state = pod_waits;
@@ -142,7 +150,7 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
       std::string_view lines = held;
       for (std::size_t end = 0; !done && (end = lines.find('\n')) != std::string_view::npos;) {
         const std::string before = why;
-        if (const auto told = Json::parse(lines.substr(0, end))) state = look_at(*told);
+        if (const auto parsed = Json::parse(lines.substr(0, end))) state = look_at(*parsed);
         done = (state & until) != 0;
         if (!done && on_progress && !why.empty() && why != before)
           on_progress(concat("Kubernetes: %: %", {name, why}));
@@ -172,14 +180,15 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
   return state;
 }
 
+// Empty also where events may not be listed: a message then has one reason less.
 std::string last_warning(const std::vector<std::string>& kubectl, const std::string& name) {
-  const ProcessResult told =
+  const ProcessResult listed =
       call_cluster(kubectl, {"get", "events", "--sort-by=.lastTimestamp", "--field-selector",
                              concat("type=Warning,involvedObject.name=%", {name}), "-o",
                              "jsonpath={range .items[*]}{.reason}: {.message}{\"\\n\"}{end}"});
-  std::string_view lines = without_line_ends(told.out);
+  std::string_view lines = without_line_ends(listed.out);
   lines.remove_prefix(std::min(lines.rfind('\n') + 1, lines.size()));
-  return told.succeeded() ? printable(utf8_prefix(lines, 500)) : std::string();
+  return listed.succeeded() ? printable(utf8_prefix(lines, 500)) : std::string();
 }
 
 }  // namespace inner

@@ -3,16 +3,34 @@
 // `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints
 // the job's number and reads standard input until that ends. `srun` starts the agent as a step of
 // the job, beside which others may run.
+//
+//   state   event                                     next    function
+//   none    a command comes                           asked   reach() -> ask_for_job()
+//   asked   salloc prints the job's number            runs    reach()
+//   asked   salloc ends without one                   none    reach() -> refusal()
+//   asked   no number within start_timeout            asked   reach(): it waits in the queue
+//   asked   a cancel                                  asked   reach(): the next command waits on
+//   runs    a command comes, the job still runs       runs    current()
+//   runs    squeue says no, and salloc ends in 5 s    asked   reach() -> ask_for_job()
+//   runs    squeue says no, and salloc goes on        runs    reach(): the same way is tried
+//   runs    salloc has ended, a command comes         asked   reach() -> ask_for_job()
+//   each    ~SlurmJobs()                              none    ends salloc, which gives the job back
+//
+// What holds: in `asked` and `runs`, holder_ is an salloc whose input is held open; when that ends,
+// the job does, however this program ends. heard_ is cancelled once there is a number or there will
+// be none; ended_ when salloc has ended, for a pool that keeps the job ready. job_ is set in
+// `runs`, and after that until the next command.
 
 #include "cluster/cluster.hpp"
 #include "cluster/cluster_internal.hpp"
 
+#include "agent/agent.hpp"
+#include "agent/identity_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/names_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "place/place.hpp"
-#include "place/place_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
@@ -57,6 +75,7 @@ class SlurmJobs final : public PlaceEngine {
   std::string job_ = {};
 };
 
+// Its words on one line, and advice where they are known.
 SharedError slurm_error(std::string_view what, std::string_view words) {
   std::string said(without_line_ends(words));
   std::replace(said.begin(), said.end(), '\n', ' ');
@@ -65,6 +84,7 @@ SharedError slurm_error(std::string_view what, std::string_view words) {
                     {what, printable(said), help.empty() ? "" : "; ", help});
 }
 
+// The wait is bounded, as a controller that hangs must not hold up the end of this program.
 SlurmJobs::~SlurmJobs() {
   if (owner_ != ::getpid() || !holder_) return;
   holder_->close_input();
@@ -73,6 +93,8 @@ SlurmJobs::~SlurmJobs() {
   (void)holder_->wait_for(std::chrono::seconds(5));
 }
 
+// The comment marks whose job it is, for slurm_places(). What salloc reports on the way goes to
+// on_progress, line by line.
 Expected<void> SlurmJobs::ask_for_job() {
   ProcessOptions call;
   call.argv = with_long_options("salloc", options_.options);
@@ -115,8 +137,8 @@ SharedError SlurmJobs::refusal() const {
 // A controller that does not answer says nothing of the job.
 Expected<PlaceEngine::Way> SlurmJobs::current() {
   if (job_.empty() || holder_->done()) return PlaceEngine::current();
-  const ProcessResult told = call_cluster({}, {"squeue", "-h", "-j", job_, "-o", "%t"});
-  if (told.succeeded() && told.out != "R\n") return PlaceEngine::current();
+  const ProcessResult queued = call_cluster({}, {"squeue", "-h", "-j", job_, "-o", "%t"});
+  if (queued.succeeded() && queued.out != "R\n") return PlaceEngine::current();
   return way();
 }
 

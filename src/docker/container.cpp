@@ -7,6 +7,7 @@
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/identity_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor_internal.hpp"
@@ -21,6 +22,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// A container without these labels has an unknown maker.
 std::optional<bool> maker_of_container(const Json& container, const ProgramIdentity& own) {
   return still_runs({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
                      label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
@@ -64,6 +66,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
 }
 
+// Members that the engine does not have are empty. Null: there is no container.
 ContainerInfo info_of(const Json& container) {
   const Json& state = container["State"sv];
   ContainerInfo info;
@@ -81,6 +84,7 @@ ContainerInfo info_of(const Json& container) {
   return info;
 }
 
+// The units of docker and podman: kB is 1000, KiB is 1024. What is no number is 0.
 double number_with_unit(std::string_view text) {
   text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
   const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -97,10 +101,12 @@ double number_with_unit(std::string_view text) {
 
 }  // namespace inner
 
+// The log masks secrets when an event comes, so that they are never kept.
 Container::Container(ContainerOptions given) : ContainerPlan(std::move(given)) {
   events->redactor = Redactor(options.secrets);
 }
 
+// The engine removes it, while this waits: a program that ends at once after it must not leave one.
 Container::~Container() {
   // A fork of the program has a copy of this object, and no part in the container.
   if (owner != ::getpid() || options.persistent) return;
@@ -109,7 +115,7 @@ Container::~Container() {
 
 // Needs the mutex.
 bool Container::is_up() const {
-  return running && (options.persistent || (lifeline && !lifeline->done()));
+  return running && (options.persistent || (keep_alive && !keep_alive->done()));
 }
 
 // Waits until no other thread has the turn. Each turn has a token of its own, which is cancelled at
@@ -128,6 +134,7 @@ Expected<void> Container::take_turn(const std::optional<CancelToken>& cancel) {
   return {};
 }
 
+// All that wait are woken once the mutex is free, so that none of them stops at it.
 void Container::end_turn(bool is_running) {
   std::unique_lock<std::mutex> lock(mutex);
   running = is_running;
@@ -138,6 +145,7 @@ void Container::end_turn(bool is_running) {
   ended.cancel();
 }
 
+// Asks the engine nothing: that costs the next command some milliseconds, and only that.
 void Container::forget() {
   const std::lock_guard<std::mutex> lock(mutex);
   running = false;
@@ -155,12 +163,13 @@ Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) {
   Expected<void> done;
   if (!is_known()) {
     done = make(cancel);
-    if (!done) tell(done.error().message);
+    if (!done) report(done.error().message);
   }
   end_turn(done.has_value());
   return done;
 }
 
+// Kept until the container is made or found anew, as one that was started again has another one.
 Expected<std::string> Container::incarnation(const std::optional<CancelToken>& cancel) {
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -179,29 +188,32 @@ void Container::Log::add(std::string_view event) {
   // Lines after the first have no time, and begin with a blank.
   std::string text = redactor.redact(event);
   std::string_view rest = text;
-  std::string told = utc_timestamp();
+  std::string entry = utc_timestamp();
   do {
-    append_all(told, " %\n", {printable(take_part(rest, '\n'))});
+    append_all(entry, " %\n", {printable(take_part(rest, '\n'))});
   } while (!rest.empty());
-  lines.add(told);
+  lines.add(entry);
 }
 
 // For the log and for the user's callback.
-void Container::tell(std::string_view event) {
+void Container::report(std::string_view event) {
   log(event);
   options.on_progress(events->redactor.redact(event));
 }
 
+// A bound, as results may not come for long while others use the container.
 void Container::add_note(std::string note) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (notes.size() < 16) notes.push_back(std::move(note));
 }
 
+// Once: the result that takes them shows them.
 std::vector<std::string> Container::take_notes() {
   const std::lock_guard<std::mutex> lock(mutex);
   return std::exchange(notes, {});
 }
 
+// Null: there is none of that name.
 Expected<Json> Container::look(const std::optional<CancelToken>& cancel) const {
   auto found = inspect(options.engine, "container", name, cancel);
   if (found && !found->is_null()) return Json((*found)[0]);
@@ -223,6 +235,7 @@ Json to_json(const ContainerInfo& info) {
                        {"pid", info.pid}});
 }
 
+// As the engine has it now; `exists` is false where there is none.
 Expected<ContainerInfo> Container::info() const {
   const auto found = look();
   if (!found) return found.failure();
@@ -234,12 +247,12 @@ Expected<ContainerInfo> Container::info() const {
 
 // The engine prints amounts for people: "1.5MiB / 2GiB". They are exact to three digits.
 Expected<ContainerInfo> Container::stats() const {
-  auto told = ask_engine(options.engine,
-                         words_of({"stats", "--no-stream", "--format",
-                                   "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", name}),
-                         options.engine.call_timeout, "measure the container");
-  if (!told) return told.failure();
-  std::string_view rest = *told;
+  auto printed = ask_engine(options.engine,
+                            words_of({"stats", "--no-stream", "--format",
+                                      "{{.CPUPerc}}\t{{.MemUsage}}\t{{.PIDs}}", name}),
+                            options.engine.call_timeout, "measure the container");
+  if (!printed) return printed.failure();
+  std::string_view rest = *printed;
   const auto next = [&rest](char end) {
     const std::string_view field = rest.substr(0, rest.find(end));
     rest.remove_prefix(std::min(field.size() + 1, rest.size()));

@@ -3,6 +3,9 @@
 #include "docker/container_internal.hpp"
 #include "docker/docker.hpp"
 
+#include "agent/command_internal.hpp"
+#include "agent/link_internal.hpp"
+#include "agent/messages_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "environment/environment_internal.hpp"
@@ -12,7 +15,6 @@
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
 #include "paths/paths.hpp"
-#include "place/place_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
@@ -22,7 +24,7 @@ inline namespace v0_1 {
 // One thread at a time connects; the others wait, and get the same connection. A connection holds
 // as long as its container was not started again, which the time of its start shows. When the
 // engine says that the container is gone or asleep, ensure() mends that, and one more try follows.
-Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
+Expected<std::shared_ptr<AgentLink>> ContainerExecutor::Target::connect(
     const std::optional<CancelToken>& cancel, std::string& incarnation) {
   constexpr int most_tries = 2;
   Container& state = *container;
@@ -42,7 +44,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
       }
       link_.reset();
     }
-    PlaceLink::Wanted wanted;
+    AgentLink::Wanted wanted;
     wanted.name = concat("the container %", {state.name});
     // The commands' user can do no more than they can; root becomes that user, where they may
     // become root.
@@ -51,7 +53,7 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
     wanted.hello = hello();
     // The engine answers that while it starts the agent.
     wanted.meanwhile = [&] { (void)state.incarnation(cancel); };
-    auto opened = PlaceLink::open(wanted, cancel);
+    auto opened = AgentLink::open(wanted, cancel);
     if (opened) {
       auto there = state.incarnation(cancel);
       if (!there) return there.failure();
@@ -73,7 +75,9 @@ Expected<std::shared_ptr<PlaceLink>> ContainerExecutor::Place::connect(
   }
 }
 
-Json ContainerExecutor::Place::hello() const {
+// No sandbox: the container is one. An agent of root's keeps its capabilities to become the
+// commands' user, and these get what sudo needs; any other gives all of them up.
+Json ContainerExecutor::Target::hello() const {
   const Container& state = *container;
   Json wanted = new_hello(std::chrono::seconds(30));
   set_member(wanted, "container", true);
@@ -108,6 +112,8 @@ SharedError in_words_of_mounted_roots(Error error, const ExecutorOptions& option
 
 }  // namespace
 
+// Completes and checks everything, and asks no engine: the container is made for the first command.
+// Files of this host that commands could change through a mount are refused, as for commands here.
 Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options,
                                                       const ExecutorWings& wings) {
   const CancellationPause pause;
@@ -148,41 +154,44 @@ Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOpt
   for (const auto& variable : options.environment.set) variables.set.push_back(variable);
   auto environment = Environment::create(variables);
   if (!environment) return environment.failure();
-  auto place = new_shared<Place>(
-      std::move(container), PlaceSettings(std::move(*environment), options.shell, variables.set));
-  place->facts = facts_of_shell(options.shell, variables);
-  if (options.git_identity) place->gitconfig = git_identity();
-  place->served = std::move(*server);
-  executor.place_ = std::move(place);
+  auto target = new_shared<Target>(
+      std::move(container), CommandSettings(std::move(*environment), options.shell, variables.set));
+  target->facts = facts_of_shell(options.shell, variables);
+  if (options.git_identity) target->gitconfig = git_identity();
+  target->served = std::move(*server);
+  executor.target_ = std::move(target);
   return executor;
 }
 
 const std::string& ContainerExecutor::container_name() const noexcept {
-  return place_->container->name;
+  return target_->container->name;
 }
 
 const ContainerOptions& ContainerExecutor::container_options() const noexcept {
-  return place_->container->options;
+  return target_->container->options;
 }
 
+// What a caller may do before the first command, so that this one need not wait.
 Expected<void> ContainerExecutor::ensure(const std::optional<CancelToken>& cancel) const {
-  return place_->container->ensure(cancel);
+  return target_->container->ensure(cancel);
 }
 
-Expected<ContainerInfo> ContainerExecutor::info() const { return place_->container->info(); }
+Expected<ContainerInfo> ContainerExecutor::info() const { return target_->container->info(); }
 
-Expected<ContainerInfo> ContainerExecutor::stats() const { return place_->container->stats(); }
+Expected<ContainerInfo> ContainerExecutor::stats() const { return target_->container->stats(); }
 
-Expected<void> ContainerExecutor::stop() const { return place_->container->stop(); }
+Expected<void> ContainerExecutor::stop() const { return target_->container->stop(); }
 
-Expected<void> ContainerExecutor::remove() const { return place_->container->remove(); }
+Expected<void> ContainerExecutor::remove() const { return target_->container->remove(); }
 
 Expected<void> ContainerExecutor::save_log(const std::string& path) const {
-  return place_->container->save_log(path);
+  return target_->container->save_log(path);
 }
 
-void ContainerExecutor::log(std::string_view event) const { place_->container->log(event); }
+void ContainerExecutor::log(std::string_view event) const { target_->container->log(event); }
 
+// For a model: what is there, what it may change, and what it need not try. Each sentence follows
+// from an option, so that none is untrue for a container that is set up another way.
 std::string ContainerExecutor::describe_place() const {
   const ContainerOptions& options = container_options();
   const bool online = network(options) != "none";
@@ -197,8 +206,8 @@ std::string ContainerExecutor::describe_place() const {
     std::string& list = mount.permission == Permission::write ? writable : readable;
     list += concat({list.empty() ? "" : ", ", mount.target});
   }
-  std::string text =
-      concat("% Commands run in a Linux container of the image %.", {place_->facts, options.image});
+  std::string text = concat("% Commands run in a Linux container of the image %.",
+                            {target_->facts, options.image});
   if (starts_with(options.image, "codeexec/runtime"))
     text +=
         " It has Debian's tools, git, gh, curl, ripgrep, compilers for C and C++, Python with pip, "
@@ -207,9 +216,9 @@ std::string ContainerExecutor::describe_place() const {
     text += concat(
         " Installed when the container is made: %; a result says so when one could not be had.",
         {joined(installed, ", ")});
-  if (!online && !place_->served)
+  if (!online && !target_->served)
     text += " The network is switched off: nothing can be downloaded.";
-  text += describe_network(place_->served, "the container");
+  text += describe_network(target_->served, "the container");
   if (network(options) == "host") text += " The network is the host's.";
   if (!options.sudo)
     text += concat(" There is no sudo: %ask the user for an image that has what is missing.",
@@ -228,14 +237,14 @@ std::string ContainerExecutor::describe_place() const {
 // Called by the gate, once the command is allowed. A container that cannot be had is a Result with
 // the outcome not_started or cancelled, and the step "container".
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {
-  const std::shared_ptr<Container>& container = place_->container;
-  PlaceRequest request;
-  auto ok = PlaceCommand::request_for(command, admission, place_->settings, request);
+  const std::shared_ptr<Container>& container = target_->container;
+  StartRequest request;
+  auto ok = AgentCommand::request_for(command, admission, target_->settings, request);
   if (!ok || !admission.admitted()) return ok;
   if (network(container->options) == "none")
-    admission.ending.network = place_->served ? Network::allow : Network::none;
+    admission.ending.network = target_->served ? Network::allow : Network::none;
   std::string incarnation;
-  auto link = place_->connect(command.cancel, incarnation);
+  auto link = target_->connect(command.cancel, incarnation);
   if (!link) {
     admission.fail(link.error(), "container");
     if (command.cancel && command.cancel->cancelled())
@@ -245,15 +254,16 @@ Expected<void> ContainerExecutor::place(const Command& command, Admission& admis
   for (std::string& note : container->take_notes())
     admission.result.notes.push_back(std::move(note));
   auto exec = new_shared<Exec>(*link, std::move(request), container, std::move(incarnation));
-  exec->connect = connect_by(place_->served, admission);
-  if (command.session) admission.ending.session_text = [exec] { return exec->told(); };
+  exec->connect = connect_by(target_->served, admission);
+  if (command.session) admission.ending.session_text = [exec] { return exec->session_data(); };
   admission.remote = std::move(exec);
   admission.process.secrets = container->options.secrets;
   admission.result.container = container->name;
-  admission.home = place_;
+  admission.home = target_;
   // The container's log gets the head and the tail of each output.
-  admission.ending.log = [log = container->events](const Result& told, const ProcessResult& ended) {
-    Result result = told;
+  admission.ending.log = [log = container->events](const Result& reported,
+                                                   const ProcessResult& ended) {
+    Result result = reported;
     static_cast<ProcessResult&>(result) = ended;
     constexpr std::size_t most = 2000;
     std::string event = concat("$ %\n%", {utf8_prefix(result.command, most), result.summary()});

@@ -3,9 +3,9 @@
 // Two agents of the room `place` work in a container:
 //
 //   this program                          the container
-//   lifeline ---- run -i ---- stdin ----> first process: an agent of root's. It prepares the
+//   keep_alive ---- run -i ---- stdin ----> first process: an agent of root's. It prepares the
 //                                         container, then reads its input until that ends.
-//   PlaceLink --- exec -i --- stdin ----> second agent: runs as the commands' user. It starts all
+//   AgentLink --- exec -i --- stdin ----> second agent: runs as the commands' user. It starts all
 //                                         commands, and kills them when its input ends.
 //
 // When this program dies, both inputs end. The commands are killed, the first process returns, and
@@ -33,11 +33,39 @@
 //               +-- stop() ----> a persistent one is killed and stays; others are removed
 //               +-- remove() --> the log is saved, then `rm -f`
 //               +-- the last executor goes: as remove(), unless it is persistent
+//
+//   state    event                                      next     function
+//   unknown  a command comes, the engine has none       running  ensure() -> make() -> create()
+//   unknown  one of ours with these options, that runs  running  make() -> reuse(), which starts
+//            or can be started                                   or unpauses it
+//   unknown  one of ours with others, which is unused   running  make() -> clear(), create()
+//   unknown  one of ours that another program uses      unknown  make() -> check_unused(): error
+//   unknown  another's has the name                     unknown  make() -> foreign(): error
+//   unknown  it cannot be made, or a cancel             unknown  make() -> discard()
+//   running  a command does not begin in time           unknown  Exec::wait_for_start() ->
+//                                                                forget(), and at once ensure()
+//   running  the agent of a command is lost             unknown  Exec::recover() -> forget()
+//   running  the connection of all commands is lost     unknown  Target::connect() -> forget()
+//   running  the program that holds it has ended        unknown  is_up(); make() says so
+//   each     stop() of a persistent one                 unknown  stop()
+//   each     remove(), ~Container()                     unknown  begin_removal(),
+//                                                                finish_removal()
+//
+// What holds: in `running`, this program has seen it run and nothing has said otherwise since; one
+// that is not persistent has a keep_alive besides, whose end is the end of the container. In
+// `unknown`, no command is started; made says whether there may be one to look for, and a
+// persistent one may always be there. A step that changes the container has the turn (busy), and
+// its end sets the state. started_at is of the container that was made or found last: one that was
+// started again has another.
 #pragma once
 
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/command_internal.hpp"
+#include "agent/identity_internal.hpp"
+#include "agent/link_internal.hpp"
+#include "agent/nonce_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "environment/environment.hpp"
@@ -45,7 +73,6 @@
 #include "executor/network_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
-#include "place/place_internal.hpp"
 #include "process/capture_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
@@ -203,7 +230,7 @@ class Container : public ContainerPlan {
                          const std::vector<std::string>& packages,
                          const std::optional<CancelToken>& cancel);
   void discard(bool at_once);
-  void tell(std::string_view event);
+  void report(std::string_view event);
   Expected<std::string> ask(const std::vector<std::string>& words, const char* what,
                             const std::optional<CancelToken>& cancel = {}) const {
     return ask_engine(options.engine, words, options.engine.call_timeout,
@@ -217,7 +244,7 @@ class Container : public ContainerPlan {
   bool in_use = false;   // this object has made or found it before
   bool busy = false;     // a thread has the turn
   CancelToken turn_ended = {};
-  std::optional<Process> lifeline = {};        // of one that is not persistent
+  std::optional<Process> keep_alive = {};      // of one that is not persistent
   std::optional<std::string> started_at = {};  // of the container; nothing: not asked yet
   // Between the two steps of a removal: the engine's call, and the error that stands so far.
   std::optional<Process> removal = {};
@@ -228,24 +255,34 @@ class Container : public ContainerPlan {
 // A command in a container. Its agent starts and kills it. If the agent is lost, the engine kills
 // the container, unless that has ended or was started again meanwhile:
 //
-//   agent lost -> inspect: same start time? -yes-> kill -> ended: "had to be killed"
-//                          | no, or gone
-//                          +-> ended: "its container was stopped"
+//   state     event                                     next      function
+//   runs      its agent is lost, or silent after a kill asks      recover(nullptr): inspect
+//   asks      the same start time, or it is not known   kills     recover(): kill
+//   asks      another start time, or no container       measured  recover(): "was stopped"
+//   kills     the engine has killed it                  measured  recover(): "had to be killed"
+//   kills     it is not there, or does not run          measured  recover(): "was stopped"
+//   kills     the engine cannot                         measured  recover(): "may still be running"
+//   measured                                            (none)    finish()
+//
+// What holds: killing_ is true from `kills` on, unless the container was found gone; measured_ in
+// `measured`, where message_ has the words for the result, and no process of the command is left
+// but where these say so. The outcome is then `signaled`; a command that is not known to have
+// begun, or whose container this had to kill after a lost connection, stays `unknown`.
 
-class ContainerExecutor::Exec final : public PlaceCommand {
+class ContainerExecutor::Exec final : public AgentCommand {
  public:
-  Exec(std::shared_ptr<PlaceLink> link, PlaceRequest&& request,
+  Exec(std::shared_ptr<AgentLink> link, StartRequest&& request,
        std::shared_ptr<Container> container, std::string incarnation)
-      : PlaceCommand(std::move(link), std::move(request)),
+      : AgentCommand(std::move(link), std::move(request)),
         container_(std::move(container)),
         incarnation_(std::move(incarnation)) {}
   bool launch(bool, const std::optional<CancelToken>& cancel, ProcessResult& failure) override {
-    return PlaceCommand::launch(true, cancel, failure);
+    return AgentCommand::launch(true, cancel, failure);
   }
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
   // When its agent is lost, it has ended once none of its processes can be left.
-  bool ended() const override { return PlaceCommand::ended() && (measured_ || !was_lost()); }
-  bool is_lost() const override { return PlaceCommand::ended() && !measured_ && was_lost(); }
+  bool ended() const override { return AgentCommand::ended() && (measured_ || !was_lost()); }
+  bool is_lost() const override { return AgentCommand::ended() && !measured_ && was_lost(); }
   std::shared_ptr<Process::State> recover(const ProcessResult* last) override;
   void finish(ProcessResult& result) override;
 
@@ -260,24 +297,24 @@ class ContainerExecutor::Exec final : public PlaceCommand {
   std::string message_ = {};
 };
 
-struct ContainerExecutor::Place {
+struct ContainerExecutor::Target {
   const std::shared_ptr<Container> container;
-  const PlaceSettings settings;
+  const CommandSettings settings;
   std::string facts = {};                       // for describe_place()
   std::string gitconfig = {};                   // for a home that has none
   std::shared_ptr<CommandNetwork> served = {};  // of the names that commands may reach
 
-  Place(std::shared_ptr<Container> made, PlaceSettings given)
+  Target(std::shared_ptr<Container> made, CommandSettings given)
       : container(std::move(made)), settings(std::move(given)) {}
   Json hello() const;  // for the agent
   // Returns the connection to the agent in the container. Makes the container first if it is not
   // there, and connects anew if the container was started again since.
-  Expected<std::shared_ptr<PlaceLink>> connect(const std::optional<CancelToken>& cancel,
+  Expected<std::shared_ptr<AgentLink>> connect(const std::optional<CancelToken>& cancel,
                                                std::string& incarnation);
 
  private:
   std::mutex mutex_ = {};
-  std::shared_ptr<PlaceLink> link_ = {};
+  std::shared_ptr<AgentLink> link_ = {};
   std::string incarnation_ = {};  // of the container that it leads to
 };
 

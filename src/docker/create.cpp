@@ -4,13 +4,15 @@
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/identity_internal.hpp"
+#include "agent/messages_internal.hpp"
+#include "agent/nonce_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
-#include "place/place_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
 
@@ -20,17 +22,18 @@ inline namespace v0_1 {
 namespace {
 
 // Reads the answer of the agent that a call starts. The result is empty until the answer is whole;
-// then `told` is cancelled. An agent that prints more than `longest` without one is not heard.
-std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const CancelToken& told) {
+// then `answered` is cancelled. An agent that prints more than `longest` without one is not heard.
+std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call,
+                                                  const CancelToken& answered) {
   constexpr std::size_t longest = std::size_t{64} << 10;
   auto answer = new_shared<std::optional<Json>>();
   call.max_output = std::size_t{16} << 10;
-  call.on_output = [told, answer, heard = std::string()](Stream stream,
-                                                         std::string_view bytes) mutable {
+  call.on_output = [answered, answer, heard = std::string()](Stream stream,
+                                                             std::string_view bytes) mutable {
     if (*answer || stream != Stream::out || heard.size() > longest) return;
     heard += bytes;
     *answer = answer_in(heard);
-    if (*answer) told.cancel();
+    if (*answer) answered.cancel();
   };
   return answer;
 }
@@ -42,11 +45,11 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call, const Ca
 Expected<void> Container::make(const std::optional<CancelToken>& cancel) {
   std::unique_lock<std::mutex> lock(mutex);
   const bool may_be_there = made || options.persistent;
-  const bool died = lifeline && lifeline->done();
-  if (died) lifeline.reset();
+  const bool died = keep_alive && keep_alive->done();
+  if (died) keep_alive.reset();
   bool replaced = in_use;
   lock.unlock();
-  if (died) tell(concat("the container % has ended; it is made anew", {name}));
+  if (died) report(concat("the container % has ended; it is made anew", {name}));
   // Another program may make the same one, or remove it, between two looks.
   constexpr int most_tries = 3;
   for (int tries = 1;; ++tries) {
@@ -100,8 +103,8 @@ bool Container::lower_cpus(std::string_view refusal) {
   const int most = leading_number(refusal.substr(at + words.size()), 0);
   if (!(most > 0 && most < cpus)) return false;
   cpus = most;
-  tell(concat("cpus: the engine's machine has %, fewer than the limit: all of them may be used",
-              {most}));
+  report(concat("cpus: the engine's machine has %, fewer than the limit: all of them may be used",
+                {most}));
   return true;
 }
 
@@ -119,23 +122,25 @@ Expected<void> Container::clear(const std::string& id, const std::optional<Cance
         Clock::now() >= deadline) {
       const std::string other = concat("%-%", {name, id.substr(0, 12)});
       if (!ask(words_of({"rename", id, other}), "rename", cancel)) return removed.failure();
-      tell(concat("%; it is now called %", {removed.error().message, other}));
+      report(concat("%; it is now called %", {removed.error().message, other}));
       return {};
     }
     wait_for_event(never, cancel, later(Clock::now(), pause));
   }
 }
 
-// False when it has to be made anew.
+// Takes over a container that is there: wakes, starts and prepares it as it needs. False when it
+// has to be made anew: its options are others, it hangs on no input of this program, or it is in a
+// state that only `rm` ends, such as dead. What its next command would miss is noted.
 Expected<bool> Container::reuse(const Json& found, const std::optional<CancelToken>& cancel) {
   const ContainerInfo health = info_of(found);
   if (label_of(found, "codeexec.cfg"sv) != digits) return false;
-  // After `docker restart`, a container no longer hangs on its lifeline and would stay for ever.
-  if (!options.persistent && !(lifeline && health.started_at == started_at)) return false;
+  // After `docker restart`, a container no longer hangs on its keep_alive and would stay for ever.
+  if (!options.persistent && !(keep_alive && health.started_at == started_at)) return false;
   if (health.status == "paused") {
     auto woken = ask(words_of({"unpause", name}), "wake", cancel);
     if (!woken) return woken.failure();
-    tell(concat("the container % was paused", {name}));
+    report(concat("the container % was paused", {name}));
     return true;
   }
   if (!options.persistent) return health.running;
@@ -148,7 +153,7 @@ Expected<bool> Container::reuse(const Json& found, const std::optional<CancelTok
       return false;
     if (auto started = ask(words_of({"start", name}), "start", cancel); !started)
       return started.failure();
-    tell(concat("the container % was started again", {name}));
+    report(concat("the container % was started again", {name}));
     if (health.status != "created")
       add_note(
           "the container had been stopped and was started again: the files in /tmp and "
@@ -172,7 +177,7 @@ Expected<void> Container::get_image(const std::optional<CancelToken>& cancel) {
                         "docker/build.sh%), or pull it",
                         {options.image, options.sudo ? " --sudo" : ""});
   }
-  tell(concat("pulling the image %", {options.image}));
+  report(concat("pulling the image %", {options.image}));
   auto pulled =
       ask_engine(options.engine, words_of({"pull", options.image}), options.engine.pull_timeout,
                  concat("pull the image %", {options.image}), cancel);
@@ -194,10 +199,10 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
     asks_version = asks_version || mount.permission == Permission::none;
   std::string version;
   if (asks_version) {
-    auto told = ask_engine(options.engine, words_of({"version"}), options.engine.call_timeout,
-                           "ask for the version"sv, cancel);
-    if (!told) return told.failure();
-    version.swap(*told);
+    auto printed = ask_engine(options.engine, words_of({"version"}), options.engine.call_timeout,
+                              "ask for the version"sv, cancel);
+    if (!printed) return printed.failure();
+    version.swap(*printed);
   }
   // A command of an earlier container may have put a link where a directory was.
   for (const Mount& mount : options.mounts) {
@@ -230,15 +235,16 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
     begun = begin();
   }
   if (!begun) return begun;
+  // The agent of hold() has prepared any other one already.
   if (options.persistent)
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
       if (!found || info_of(*found).running) return ok;
       // Its first process may have said why it ended.
-      const ProcessResult told = run_process(engine_call(
+      const ProcessResult logged = run_process(engine_call(
           options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
-      if (!told.succeeded() || engine_words(told).empty()) return ok;
-      return engine_error(options.engine, told, concat("make the container %", {name}));
+      if (!logged.succeeded() || engine_words(logged).empty()) return ok;
+      return engine_error(options.engine, logged, concat("make the container %", {name}));
     }
   log(concat("container % made of % for %, network %",
              {name, options.image, user, network(options)}));
@@ -251,14 +257,14 @@ Expected<void> Container::hold(const std::vector<std::string>& words,
                                const std::optional<CancelToken>& cancel) {
   const std::string what = concat("make the container %", {name});
   const Nonces nonces = make_nonces();
-  const CancelToken told;
+  const CancelToken answered;
   ProcessOptions call = engine_call(options.engine, words, no_limit);
   call.input = preparation(nonces);
   call.keep_input_open = true;
-  const auto answer = await_answer(call, told);
+  const auto answer = await_answer(call, answered);
   ProcessResult failure;
   auto started = Process::start(
-      std::move(call), [told](const ProcessResult&) { told.cancel(); }, &failure);
+      std::move(call), [answered](const ProcessResult&) { answered.cancel(); }, &failure);
   if (!started) return engine_error(options.engine, failure, what);
   const Clock::time_point begin = Clock::now();
   // An engine that answers nothing is found by a small call beside it.
@@ -267,7 +273,7 @@ Expected<void> Container::hold(const std::vector<std::string>& words,
   small.cancel = cancel;
   const ProcessResult version = run_process(small);
   if (version.outcome == Outcome::timed_out) return engine_error(options.engine, version, what);
-  if (!wait_for_event(told, cancel, later(begin, options.engine.run_timeout))) {
+  if (!wait_for_event(answered, cancel, later(begin, options.engine.run_timeout))) {
     const bool cancelled = cancel && cancel->cancelled();
     failure.outcome = cancelled ? Outcome::cancelled : Outcome::timed_out;
     failure.wall_time = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - begin);
@@ -276,7 +282,7 @@ Expected<void> Container::hold(const std::vector<std::string>& words,
   if (!*answer) return engine_error(options.engine, started->wait(), what);
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    lifeline = std::move(*started);
+    keep_alive = std::move(*started);
   }
   return held_by_root() ? check_answer(**answer, nonces, cancel) : set_up(cancel);
 }
@@ -305,22 +311,22 @@ Expected<void> Container::check_answer(const Json& answer, const Nonces& nonces,
         concat("the image % has no %, which the credentials that are mounted are for: it needs an "
                "image with it",
                {options.image, printable(program)}));
-    tell(notes.back());
+    report(notes.back());
   }
   std::optional<Json> second;
   std::size_t i = 0;
   for (const Nonce& nonce : nonces) {
-    const Json* told = &answer["nonces"sv][i];
-    if (told->is_null()) {
+    const Json* seen = &answer["nonces"sv][i];
+    if (seen->is_null()) {
       if (!second) {
         auto asked = ask_agent(user, nonces, cancel);
         if (!asked) return asked.failure();
         second = std::move(*asked);
       }
-      told = &(*second)["nonces"sv][i];
+      seen = &(*second)["nonces"sv][i];
     }
     ++i;
-    if (!told->is_null() && told->as_string() != nonce.content())
+    if (!seen->is_null() && seen->as_string() != nonce.content())
       return make_error(ErrorCode::invalid_argument,
                         "mounts: the engine's machine has another % than this one, and commands "
                         "would work on that. Let both see the same folder at that path, or use an "
@@ -376,7 +382,7 @@ Expected<bool> Container::install(const char* kind, const char* script,
                                   const std::vector<std::string>& packages,
                                   const std::optional<CancelToken>& cancel) {
   const std::string what = concat("install % packages: %", {kind, joined(packages, " "sv)});
-  tell(what);
+  report(what);
   ProcessOptions call =
       engine_call(options.engine,
                   words_of({"exec", "-i", "--user", "0:0", "-e", "DEBIAN_FRONTEND=noninteractive",
@@ -417,7 +423,7 @@ Expected<bool> Container::install(const char* kind, const char* script,
                 printable(utf8_suffix(
                     without_line_ends(result.err.empty() ? result.out : result.err), 400))});
   if (options.packages_required || result.outcome == Outcome::cancelled) return error;
-  tell(error.message);
+  report(error.message);
   add_note(std::move(error.message));
   return false;
 }

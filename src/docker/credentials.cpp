@@ -133,6 +133,8 @@ class CredentialReader {
   CredentialReader(const ContainerOptions& options, std::string_view home)
       : options_(options), home_(home) {}
 
+  // The bounds are those of what a container can be given: a variable of a size that no program can
+  // start with, and more secrets than can be masked, are errors here and not later.
   Expected<Credentials> read() {
     for (const auto step : {&CredentialReader::add_mounts, &CredentialReader::add_file,
                             &CredentialReader::add_host, &CredentialReader::add_named})
@@ -155,6 +157,8 @@ class CredentialReader {
   }
 
  private:
+  // Files of the user, read-only, into the home of the container. One that is not there is a note
+  // and no error, as a list of them is written once for many machines.
   Expected<void> add_mounts() {
     for (const std::string& wanted : options_.credentials) {
       std::string known;
@@ -176,6 +180,8 @@ class CredentialReader {
     return {};
   }
 
+  // Variables of a .env file. All of it is read, and lines that are none are named by number, never
+  // shown.
   Expected<void> add_file() {
     constexpr std::string_view key = "env_vars_from_file";
     if (options_.env_file.empty()) {
@@ -206,6 +212,8 @@ class CredentialReader {
     return {};
   }
 
+  // All variables of this process but those that would be wrong in a container, or lead to its
+  // engine.
   Expected<void> add_host() {
     if (!options_.pass_all_env) return {};
     for (char** entry = environ; entry && *entry; ++entry) {
@@ -218,6 +226,7 @@ class CredentialReader {
     return {};
   }
 
+  // Named ones of this process; one that is not set is a note.
   Expected<void> add_named() {
     for (const std::string& variable : options_.env_vars) {
       if (auto ok = check_name("env_vars"sv, variable); !ok) return ok;
@@ -328,6 +337,8 @@ Expected<Credentials> load_credentials(const ContainerOptions& options, std::str
 
 }  // namespace inner
 
+// Unknown keys are errors, as a credential that is left out in silence is found much later, in a
+// command.
 Expected<void> credentials_from_json(const Json& value, ContainerOptions& options) {
   JsonKeys keys(value, "credentials");
   keys.strings("mount"sv, options.credentials);
@@ -357,6 +368,7 @@ Expected<void> credentials_from_json(const Json& value, ContainerOptions& option
   return {};
 }
 
+// The same for packages, whose timeout is in seconds, as in the files of MassGen.
 Expected<void> packages_from_json(const Json& value, ContainerOptions& options) {
   JsonKeys keys(value, "packages");
   const Json& lists = keys.take("preinstall"sv);

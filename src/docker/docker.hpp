@@ -1,13 +1,13 @@
 // Containers: one per agent or user, images, credentials, packages, logs.
 #pragma once
 
+#include "agent/agent.hpp"
 #include "base/base.hpp"
 #include "environment/environment.hpp"
 #include "executor/executor.hpp"
 #include "files/files.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
-#include "place/place.hpp"
 #include "policy/policy.hpp"
 
 namespace codeexec {
@@ -126,7 +126,7 @@ struct ContainerOptions {
   // away, and when the program dies, however that happens.
   bool persistent = false;
   // The agent, which starts the commands in the container: a static codeexec-mcp of the engine's
-  // machine, or another program that calls place_main() for the argument --place; it is mounted
+  // machine, or another program that calls agent_main() for the argument --place; it is mounted
   // read-only. Empty: the codeexec-mcp that the image has.
   std::string agent = {};
   std::chrono::milliseconds start_timeout = std::chrono::seconds(15);  // of the agent
@@ -246,10 +246,10 @@ class ContainerExecutor : public Executor {
   friend class ContainerManager;
   friend class UserContainers;
   class Exec;
-  struct Place;
+  struct Target;
   ContainerExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
-  std::shared_ptr<Place> place_ = {};
+  std::shared_ptr<Target> target_ = {};
 };
 
 // Containers of many agents. All members are safe from any thread.

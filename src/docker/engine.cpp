@@ -45,12 +45,15 @@ inline namespace inner {
 
 // The engine's program ----------------------------------------------------------------------------
 
+// An option and its value are two words, so that the value cannot become an option.
 void add_option(std::vector<std::string>& words, std::string_view option, const char* form,
                 Pieces values) {
   words.push_back(std::string(option));
   words.push_back(concat(form, values));
 }
 
+// The engine's program gets the variables of this process, as DOCKER_HOST and its like choose the
+// engine. Podman has other words for the same two options.
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout) {
   const bool podman = starts_with(base_name(engine.program), "podman"sv);
@@ -122,6 +125,7 @@ constexpr auto trouble_codes =
 
 inline namespace inner {
 
+// Without the prefixes and the hints of usage that docker adds, on one line, at most 400 bytes.
 std::string engine_words(const ProcessResult& result) {
   constexpr std::size_t longest = 400;
   std::string text;
@@ -137,6 +141,7 @@ std::string engine_words(const ProcessResult& result) {
   return printable(utf8_prefix(text, longest));
 }
 
+// In either stream, as engines differ in where they write an error.
 bool says(const ProcessResult& result, std::string_view words) {
   return result.err.find(words) != std::string::npos || result.out.find(words) != std::string::npos;
 }
@@ -177,6 +182,7 @@ SharedError engine_error(const EngineOptions& engine, const ProcessResult& resul
   return error;
 }
 
+// Its standard output; or an error with its words and advice.
 Expected<std::string> ask_engine(const EngineOptions& engine,
                                  const std::vector<std::string>& arguments,
                                  std::chrono::milliseconds timeout, std::string_view what,
@@ -210,6 +216,7 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
       {what, printable(engine.program), result.message.empty() ? "" : "; ", result.message});
 }
 
+// Empty without that label.
 const std::string& label_of(const Json& container, std::string_view label) {
   return container["Config"sv]["Labels"sv][label].as_string();
 }

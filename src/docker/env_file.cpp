@@ -44,6 +44,9 @@ class EnvFileReader {
   EnvFileReader(std::string_view text, std::vector<std::string>* skipped)
       : text_(text), skipped_(skipped) {}
 
+  // An error in a line ends it, or with `skipped` leaves out that line alone: the first 16 are
+  // reported. A quote that is not closed is such a line, and the next one is read as if it were
+  // none.
   Expected<Variables> read() {
     if (text_.size() > longest_env_file)
       return make_error(ErrorCode::limit, "longer than % bytes", {longest_env_file});
@@ -102,6 +105,8 @@ class EnvFileReader {
     return text_.substr(start, at_ - start);
   }
 
+  // A line without a NAME or `=` is an error: a secret must not be left out in silence. `export`
+  // alone can be a variable's name.
   Expected<void> read_line() {
     skip_blanks();
     if (at_ == end_ || text_[at_] == '#') return {};
@@ -124,6 +129,7 @@ class EnvFileReader {
     return {};
   }
 
+  // Without quotes, a # begins a comment only behind a blank: it may be a part of a password.
   Expected<void> read_value(std::string& value) {
     const std::size_t start = at_;
     skip_blanks();
@@ -136,6 +142,8 @@ class EnvFileReader {
     return {};
   }
 
+  // Up to the closing quote, on whatever line that is. Within single quotes nothing is special;
+  // within double ones other escapes stay as they are written, with their backslash.
   Expected<void> read_quoted(std::string& value) {
     const std::size_t start = at_;
     const char quote = text_[at_];

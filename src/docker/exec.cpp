@@ -5,9 +5,9 @@
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/command_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "place/place_internal.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
@@ -20,14 +20,14 @@ inline namespace v0_1 {
 void ContainerExecutor::Exec::wait_for_start(std::unique_lock<std::mutex>& lock,
                                              const std::optional<CancelToken>& cancel) {
   constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
-  PlaceCommand::wait_for_start(lock, cancel, later(Clock::now(), patience));
+  AgentCommand::wait_for_start(lock, cancel, later(Clock::now(), patience));
   if (has_begun() || (cancel && cancel->cancelled())) return;
   lock.unlock();
   container_->forget();
   const auto there = container_->ensure(cancel);
   lock.lock();
   if (there)
-    PlaceCommand::wait_for_start(lock, cancel,
+    AgentCommand::wait_for_start(lock, cancel,
                                  later(Clock::now(), container_->options.start_timeout));
 }
 
@@ -58,9 +58,11 @@ std::shared_ptr<Process::State> ContainerExecutor::Exec::recover(const ProcessRe
   return nullptr;
 }
 
-// Adds to the result how the command was ended, where its agent could not say.
+// Adds to the result how the command was ended, where its agent could not say. A kill of the
+// container is a kill of the command, unless that is not known to have begun, or was lost together
+// with its agent: it may have ended before by itself.
 void ContainerExecutor::Exec::finish(ProcessResult& result) {
-  PlaceCommand::finish(result);
+  AgentCommand::finish(result);
   if (!measured_) return;
   if (!has_started() || (killing_ && was_lost())) {
     result.message += concat("; %", {message_});

@@ -7,6 +7,8 @@
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/agent.hpp"
+#include "agent/identity_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"
@@ -20,6 +22,7 @@ struct ContainerManager::State {
   std::mutex mutex = {};
   std::vector<ContainerExecutor> executors = {};  // by their agents, of which each has one
 
+  // The executor of an agent, or where it belongs: the list is in order.
   auto find(const std::string& agent) {
     return find_where(executors, [&agent](const ContainerExecutor& known) {
       return known.options().agent_id >= agent;
@@ -27,6 +30,7 @@ struct ContainerManager::State {
   }
 };
 
+// All executors of a manager use this engine, whatever their options name.
 ContainerManager::ContainerManager(EngineOptions engine) : state_(new_shared<State>()) {
   state_->engine = std::move(engine);
 }
@@ -56,6 +60,7 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
                     {in_quotes(options.agent_id), other});
 }
 
+// In the order of their names.
 std::vector<std::string> ContainerManager::agents() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   std::vector<std::string> agents;
@@ -70,7 +75,7 @@ Expected<void> ContainerManager::remove(const std::vector<ContainerExecutor>& go
   Expected<void> saved;
   std::vector<Container*> containers;
   for (const ContainerExecutor& executor : gone) {
-    containers.push_back(executor.place_->container.get());
+    containers.push_back(executor.target_->container.get());
     if (log_dir.empty()) continue;
     const std::string& agent = executor.options().agent_id;
     std::string folder = plain_name(agent, 100);
@@ -83,6 +88,7 @@ Expected<void> ContainerManager::remove(const std::vector<ContainerExecutor>& go
   return removed ? saved : removed;
 }
 
+// An agent without a container is no error: it may have been removed by the end of its work.
 Expected<void> ContainerManager::cleanup(const std::string& agent_id, const std::string& log_dir) {
   std::vector<ContainerExecutor> gone;
   {
@@ -95,6 +101,7 @@ Expected<void> ContainerManager::cleanup(const std::string& agent_id, const std:
   return remove(gone, log_dir);
 }
 
+// Takes all of them off the list first, so that who asks meanwhile gets a new container.
 Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
   std::vector<ContainerExecutor> gone;
   {
@@ -104,6 +111,7 @@ Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
   return remove(gone, log_dir);
 }
 
+// Those of programs that were killed together with what holds their containers.
 Expected<std::size_t> ContainerManager::reap_orphans() const {
   const auto places = container_places(state_->engine, true);
   if (!places) return places.failure();

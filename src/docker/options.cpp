@@ -20,6 +20,7 @@ inline namespace v0_1 {
 
 namespace {
 
+// The option that is wrong stands first in each message, as a user writes it.
 Expected<void> bad_option(std::string_view option, std::string_view problem) {
   return make_error(ErrorCode::invalid_argument, "%: %", {option, problem});
 }
@@ -33,6 +34,7 @@ Expected<void> check_words(std::string_view option, const std::vector<std::strin
   return {};
 }
 
+// Empty, as if it were not set, which for these means the same.
 std::string_view variable_of_host(const char* name) {
   const char* const value = std::getenv(name);
   return value ? value : "";
@@ -138,6 +140,7 @@ Expected<void> check_target(std::string_view option, const std::string& target,
   return problem ? bad_option_value(option, target, problem) : Expected<void>();
 }
 
+// The same mount may come from a root, from the options and from the credentials.
 bool has_same(const std::vector<Mount>& mounts, const Mount& wanted) {
   for (const Mount& mount : mounts)
     if (mount.source == wanted.source && mount.target == wanted.target &&
@@ -300,6 +303,7 @@ Expected<void> keep_from_commands(std::string_view option, const std::string& pa
   return {};
 }
 
+// A log where commands may write could be a link that they have made, to a file of the user.
 Expected<void> complete_log_file(ContainerOptions& options) {
   if (options.log_file.empty()) return {};
   auto log_file = canonical_path(options.log_file);
@@ -331,6 +335,7 @@ Expected<void> complete_agent(ContainerOptions& options) {
   return keep_from_commands("agent"sv, options.agent, options);
 }
 
+// For the list of steps, which all take the options of the container.
 Expected<void> check_engine_of(ContainerOptions& options) {
   return check_engine_options(options.engine);
 }
@@ -353,11 +358,13 @@ bool is_plain(std::string_view text, std::string_view more) {
   });
 }
 
+// Of any of the three kinds: each needs a network, and a root that may be written to.
 bool has_packages(const ContainerOptions& options) {
   return !(options.system_packages.empty() && options.python_packages.empty() &&
            options.npm_packages.empty());
 }
 
+// In the words of the engine: a name of its own, or none, bridge or host.
 std::string network(const ContainerOptions& options) {
   return options.network_name.empty() ? name(options.network) : options.network_name;
 }
@@ -381,6 +388,8 @@ std::string weakened_by(const ContainerOptions& options) {
   return found;
 }
 
+// Of the engine's program: no value may be taken for an option, and only one of context and host
+// may be given.
 Expected<void> check_engine_options(const EngineOptions& engine) {
   if (auto ok = check_words("engine program"sv, {engine.program}); !ok) return ok;
   for (const std::string* value : {&engine.context, &engine.host})
@@ -393,6 +402,8 @@ Expected<void> check_engine_options(const EngineOptions& engine) {
   return {};
 }
 
+// Each step may use what those before it have completed: credentials add mounts, and files must not
+// lie in any of the mounts. The first error ends it. Complete options stay as they are.
 Expected<void> complete_options(ContainerOptions& options) {
   if (options.image.empty())
     options.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";

@@ -8,13 +8,16 @@
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/frames_internal.hpp"
+#include "agent/identity_internal.hpp"
+#include "agent/messages_internal.hpp"
+#include "agent/nonce_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "json/json.hpp"
 #include "json/json_internal.hpp"
-#include "place/place_internal.hpp"
 #include "process/process.hpp"
 
 namespace codeexec {
@@ -72,16 +75,19 @@ bool ContainerPlan::has_own_tmp() const {
                       [](const Mount& mount) { return mount.target == "/tmp"; });
 }
 
+// That of the image is found by its PATH.
 const char* ContainerPlan::agent_program() const {
   return options.agent.empty() ? "codeexec-mcp" : agent_target;
 }
 
+// No time limit: it runs as long as its connection.
 ProcessOptions ContainerPlan::agent_call(std::string_view as) const {
   return engine_call(options.engine,
                      words_of({"exec", "-i", "-u", as, name, agent_program(), "--place"}),
                      no_limit);
 }
 
+// Prints nothing for one that does not run, and fails for one that is not there.
 ProcessOptions ContainerPlan::incarnation_call() const {
   return engine_call(options.engine,
                      words_of({"container", "inspect", "--format",
@@ -89,6 +95,8 @@ ProcessOptions ContainerPlan::incarnation_call() const {
                      options.engine.call_timeout);
 }
 
+// By labels: the name alone could be that of a container which the user made. Agent and instance
+// must be the same, as two of them may share the beginning of a name.
 bool ContainerPlan::is_own(const Json& container) const {
   return label_of(container, "codeexec.managed"sv) == "1" &&
          label_of(container, "codeexec.user"sv) == to_utf8(options.agent_id) &&
@@ -156,6 +164,8 @@ std::vector<std::string> ContainerPlan::configuration(std::string_view version) 
   return words;
 }
 
+// The maker is written in parts, as `docker ps --filter` and people read them; still_runs() takes
+// the same.
 void ContainerPlan::add_labels(std::vector<std::string>& words) const {
   const ProgramIdentity program = own_identity();
   const std::string agent = to_utf8(options.agent_id);
@@ -175,6 +185,8 @@ void ContainerPlan::add_labels(std::vector<std::string>& words) const {
     add_option(words, "--label"sv, "codeexec.%=%", {label, value});
 }
 
+// Only for folders with the same path there: others need not be of this machine. A folder that
+// cannot be written to is not compared, as there is no other proof.
 Nonces ContainerPlan::make_nonces() const {
   Nonces nonces;
   for (const Mount& mount : options.mounts)
@@ -215,6 +227,8 @@ Json ContainerPlan::wanted_there() const {
   return wanted;
 }
 
+// The keep_alive is a hundred years, as this agent may stay for as long as its container, and
+// no client sends it signs of life: the end of its input is what ends it.
 std::string ContainerPlan::preparation(const Nonces& nonces) const {
   Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
   set_member(hello, "mounts", own_namespace("mnt"));

@@ -4,6 +4,7 @@
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/identity_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "json/json.hpp"
@@ -20,7 +21,7 @@ void Container::discard(bool at_once) {
   std::optional<Process> stuck;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(stuck, lifeline);
+    std::swap(stuck, keep_alive);
   }
   stuck.reset();
   if (at_once) return;
@@ -46,7 +47,7 @@ Expected<void> Container::stop() {
   else if (info_of(*found).running || info_of(*found).status == "paused")
     if (auto killed = ask(words_of({"kill", (*found)["Id"sv].as_string()}), "stop"); !killed)
       done = killed.error();
-  if (done) tell(concat("the container % was stopped", {name}));
+  if (done) report(concat("the container % was stopped", {name}));
   end_turn(false);
   return done;
 }
@@ -85,7 +86,7 @@ Expected<void> Container::removed(const ProcessResult& result) const {
   return engine_error(options.engine, result, concat("remove the container %", {name}));
 }
 
-// Ends the lifeline after the engine has removed the container: then its program ends by itself.
+// Ends the keep_alive after the engine has removed the container: then its program ends by itself.
 // The wait is bounded, as an engine that hangs must not hold up the end of this program.
 Expected<void> Container::finish_removal() {
   Expected<void> done;
@@ -96,7 +97,7 @@ Expected<void> Container::finish_removal() {
   std::optional<Process> held;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(held, lifeline);
+    std::swap(held, keep_alive);
     made = !done;
   }
   if (held) {
@@ -110,6 +111,7 @@ Expected<void> Container::finish_removal() {
   return result;
 }
 
+// The log says how it went, also when the engine did not do it.
 Expected<void> Container::remove() {
   (void)begin_removal();
   return finish_removal();
@@ -128,7 +130,9 @@ Expected<void> Container::remove_all(std::vector<Container*> containers) {
   return result;
 }
 
-// Follows no link, and does not wait for the reader of a fifo.
+// The head has the state of the container, as its engine has it now; below it are the events.
+// Follows no link, and does not wait for the reader of a fifo. Folders of the path are made. An
+// engine that does not answer is written into the log, and is no reason not to save it.
 Expected<void> Container::save_log(const std::string& path) {
   auto found = look();
   ContainerInfo health;

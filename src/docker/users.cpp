@@ -4,6 +4,7 @@
 #include "docker/docker.hpp"
 #include "docker/docker_internal.hpp"
 
+#include "agent/command_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "environment/environment_internal.hpp"
@@ -12,7 +13,6 @@
 #include "executor/gate_internal.hpp"
 #include "files/files.hpp"
 #include "paths/paths.hpp"
-#include "place/place_internal.hpp"
 #include "process/process.hpp"
 
 namespace codeexec {
@@ -93,6 +93,7 @@ bool is_artifact_name(std::string_view name) {
 }
 
 // "pkg.module": names of Python with dots between them.
+// So it leads to no other folder than one below /tools.
 bool is_module_name(std::string_view text) {
   while (true) {
     const std::size_t end = end_of_name(text, 0);
@@ -121,7 +122,7 @@ class UserContainers::User final : public ContainerExecutor {
   Expected<std::string> serve(const char* tool, const std::string& subject, const char* script,
                               Pieces words, std::size_t limit, std::string_view what,
                               std::string_view input = {}) const;
-  const std::shared_ptr<Container>& container() const { return place_->container; }
+  const std::shared_ptr<Container>& container() const { return target_->container; }
 
  private:
   User() = default;
@@ -163,6 +164,7 @@ struct UserContainers::State {
   }
 
   // Unless the user has another container by now.
+  // Its next request makes another one.
   void forget(const std::shared_ptr<User>& user) {
     const std::lock_guard<std::mutex> lock(mutex);
     const auto found = find_in(users, user);
@@ -193,6 +195,8 @@ struct UserContainers::State {
   }
 };
 
+// Makes both executors of a user around one container. The one for files has no policy, as its
+// scripts are this library's own: it is reached by fetch() alone, which no user can give a script.
 Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     const UserContainerOptions& options, const ExecutorWings& wings, const std::string& user_id) {
   ContainerOptions wanted = options.container;
@@ -226,9 +230,9 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     if (auto ok = user->set_up(general, needed, container->options.secrets); !ok)
       return ok.failure();
   }
-  auto place = new_shared<Place>(std::move(container),
-                                 PlaceSettings(std::move(*environment), "/bin/sh", variables.set));
-  for (const auto& user : users) user->place_ = place;
+  auto target = new_shared<Target>(
+      std::move(container), CommandSettings(std::move(*environment), "/bin/sh", variables.set));
+  for (const auto& user : users) user->target_ = target;
   users[0]->files_ = users[1];
   return users[0];
 }
@@ -281,6 +285,7 @@ Expected<std::string> UserContainers::User::fetch(const char* script, Pieces wor
       {concat("Failed to %: %", {what, printable(without_line_ends(reason))})});
 }
 
+// The record has the name of the tool and what it was asked about, as a user would look for it.
 Expected<std::string> UserContainers::User::serve(const char* tool, const std::string& subject,
                                                   const char* script, Pieces words,
                                                   std::size_t limit, std::string_view what,
@@ -300,6 +305,8 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
   return done;
 }
 
+// Checks and completes once what all users have in common. /workspace and /artifacts are in memory,
+// with bounds of their own, and go with the container; the operator's folders are read-only.
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given,
                                                 const ExecutorWings& wings) {
   auto state = new_shared<State>(given, wings);
@@ -352,6 +359,7 @@ Expected<Result> UserContainers::execute_bash(const std::string& user_id, Comman
   return result;
 }
 
+// One byte more than may be returned is asked for, which shows that there is more.
 Expected<std::string> UserContainers::read_file(const std::string& user_id, const std::string& path,
                                                 std::uint64_t offset,
                                                 std::optional<std::uint64_t> count) const {
@@ -366,6 +374,8 @@ Expected<std::string> UserContainers::read_file(const std::string& user_id, cons
       longest_text, concat("read file %", {printable(path)}));
 }
 
+// The content is the script's input, and its size an argument: a file that came in part is not put
+// in the place of the old one.
 Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
                                                    const std::string& path,
                                                    std::string_view content) const {
@@ -381,6 +391,8 @@ Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
   return std::uint64_t{content.size()};
 }
 
+// A module is read here, from the folder that the operator has mounted, and a path in the
+// container. The source is never run.
 Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
                                                      const std::string& module_or_path,
                                                      const std::string& function) const {
@@ -404,6 +416,7 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
   return with_prefix("%: ", {place}, docstring.error());
 }
 
+// Commands of the user may have put anything there: names that no artifact has are left out.
 Expected<std::vector<FileEntry>> UserContainers::list_artifacts(const std::string& user_id) const {
   const auto user = state_->user(user_id);
   if (!user) return user.failure();
@@ -425,6 +438,7 @@ Expected<std::vector<FileEntry>> UserContainers::list_artifacts(const std::strin
   return artifacts;
 }
 
+// The size is checked in the container, before anything is sent, and once more by fetch().
 Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
                                                    const std::string& name) const {
   if (!is_artifact_name(name))
@@ -454,6 +468,8 @@ Expected<void> UserContainers::cleanup(const std::string& user_id) const {
   return {};
 }
 
+// All at the same time. If one cannot be removed, all stay known and can be tried again: a
+// container that is gone already counts as removed then.
 Expected<void> UserContainers::cleanup_all() const {
   std::vector<std::shared_ptr<User>> users;
   {

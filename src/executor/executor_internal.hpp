@@ -190,11 +190,6 @@ class PrivateFolder {
   static Expected<std::shared_ptr<const PrivateFolder>> create(const char* option,
                                                                std::string_view prefix,
                                                                std::string_view parent = {});
-  // For a copy of the workspace of that path, which becomes its own: an empty one of that path,
-  // where it can be had and the workspace itself is marked, so that it is not empty, or one in
-  // $XDG_CACHE_HOME, ~/.cache, /var/tmp or /tmp.
-  static Expected<std::shared_ptr<const PrivateFolder>> for_copy(std::string& workspace,
-                                                                 bool is_marked);
 
   PrivateFolder(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}
   PrivateFolder(const PrivateFolder&) = delete;

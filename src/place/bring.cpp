@@ -46,7 +46,8 @@ constexpr char bring_script[] =
     "rm -f $t; no \"$d/$n has not come whole. $e\"\n"
     "done; no \"no folder takes it$w\"; }\n";
 
-// As `uname -m` says it, or a pattern for that.
+// As `uname -m` says it, or a pattern for that. From the head of an ELF file; `*` lets all others
+// pass, as the system there knows best what it can run, and says so.
 std::string_view machine_of(std::string_view file) {
   if (file.size() < 20 || !starts_with(file, "\177ELF"sv)) return "*";
   // All of these write the lower byte first.
@@ -68,6 +69,8 @@ std::string_view machine_of(std::string_view file) {
 
 inline namespace inner {
 
+// The values stand before the script, so that its text is the same for all files. They are
+// hexadecimal, a number and a pattern from the list above: none of them can end the quotes.
 std::string bring_text(std::string_view file) {
   return concat("h=%; s=%; m='%'\n%", {sha256(file), file.size(), machine_of(file), bring_script});
 }

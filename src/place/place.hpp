@@ -1,6 +1,7 @@
 // Commands on another machine, in a container, anywhere that a pipe leads to.
 #pragma once
 
+#include "agent/agent.hpp"
 #include "base/base.hpp"
 #include "environment/environment.hpp"
 #include "executor/executor.hpp"
@@ -9,19 +10,6 @@
 
 namespace codeexec {
 inline namespace v0_1 {
-
-// The description that an agent gave of its place when it was reached.
-struct PlaceFacts {
-  std::string version = {};  // of the agent
-  std::string machine = {};  // its processor, as `uname -m` says it
-  std::string host = {};     // its name
-  std::uint64_t uid = 0;     // of the agent, and of its commands
-  std::string home = {};     // the meaning of `~`; empty: not known
-  // The canonical path there of a workspace that is only there, or copied to another path. Empty:
-  // the path is the same as here.
-  std::string workspace = {};
-  SandboxReport sandbox = SandboxReport();
-};
 
 // Makes a place and removes it, such as a job of a cluster. One executor has it, and calls it from
 // one thread at a time.
@@ -81,19 +69,6 @@ class PlacePool {
   struct State;
   PlacePool() = default;
   std::shared_ptr<State> state_ = {};
-};
-
-// A place that this library has made, as it was found in an engine.
-struct FoundPlace {
-  std::string name = {};          // in the engine
-  std::string agent = {};         // the agent_id of its executor; empty: none
-  std::chrono::seconds age = {};  // less than 0: not known
-  std::string host = {};          // of the program that has made it
-  std::string pid = {};           // of that program
-  // Whether that program still runs. Empty: it is of another machine or user.
-  std::optional<bool> maker_runs = {};
-  std::string state = {};    // in the engine's words
-  bool was_removed = false;  // by the call that found it
 };
 
 // Where the workspace of a place is.
@@ -202,21 +177,16 @@ class PlaceExecutor : public Executor {
   std::string describe_place() const override;
 
  private:
-  struct Place;
+  struct Target;
   PlaceExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
-  std::shared_ptr<Place> place_ = {};
+  std::shared_ptr<Target> target_ = {};
 };
 
-// The agent: takes orders on descriptor `in` and answers on `out` until the input ends; then all
-// that it has started is killed, and it returns. It starts programs with the variables and the
-// rights of this process. One thread at a time: the calling one, and no other. Both descriptors are
-// borrowed; `out` does not block while it runs. On Linux, other processes of the user are kept from
-// looking into this one (PR_SET_DUMPABLE). Errors are written to standard error.
-// Returns the exit status of a program that does nothing else: 0 when the input ended, 1 otherwise.
-// For files of a workspace that is only there it starts its own program once more, with the one
-// argument --place, which must then call this with the standard streams.
+// The agent of another machine: agent_main(), with workspaces that are only there or copied.
+// For files of these it starts its own program once more, with the one argument --place, which must
+// then call this with the standard streams.
 int place_main(int in, int out);
 
 }  // namespace v0_1

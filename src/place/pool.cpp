@@ -21,6 +21,29 @@ Expected<PlaceEngine::Way> PlaceEngine::current() {
   return make_error(ErrorCode::not_found, "there is no place");
 }
 
+// A place is in one of these states, which is the list that its engine is in, or whose hands it is
+// in:
+//
+//   state    event                                       next     function
+//   (none)   too few are ready or being made             making   make_one(), by source()
+//   making   it is up                                    ready    make_one()
+//   making   it cannot be made                           unready  make_one() -> fail()
+//   unready  too few are ready, and the pool is not      making   make_one(), which takes these
+//            stopped                                              before new ones
+//   ready    an executor needs one                       taken    take(), Taken::reach()
+//   ready    it has ended                                dead     work(); early: a failure
+//   taken    it has ended, and a command comes           dead     take(), which gives another one
+//   taken    its executor goes                           (none)   ~Taken()
+//   dead     a thread is free                            (none)   remove_one()
+//   ready,   the pool goes                               dead     work(), in ~State()
+//   unready
+//
+// What holds: `mutex` guards the lists and is never held while an engine works, which takes
+// seconds; what an engine works on is in no list meanwhile, and `making` counts those. After a
+// failure the pool is `stopped`: nothing new is made until an executor waits, so that a cluster
+// that refuses is not asked in a loop. `failures` grows with each, so that who waits knows whether
+// one came since.
+//
 // Each thread takes the first of these that applies, again and again: see work().
 //
 //   a place in `ready` has ended, or the pool is closed -> it goes to `dead`
@@ -38,8 +61,8 @@ struct PlacePool::State {
     Clock::time_point since = {};
   };
 
-  State(Source from, std::size_t wanted, Function<void(const Error&)> told)
-      : source(std::move(from)), size(wanted), on_failure(std::move(told)) {}
+  State(Source from, std::size_t wanted, Function<void(const Error&)> report)
+      : source(std::move(from)), size(wanted), on_failure(std::move(report)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State();
@@ -69,7 +92,7 @@ struct PlacePool::State {
 
  private:
   static Spare take_first(std::vector<Spare>& list);
-  void tell_change();
+  void signal_change();
   void fail(std::unique_lock<std::mutex>& lock, const Error& why);
   void remove_one(std::unique_lock<std::mutex>& lock);
   void make_one(std::unique_lock<std::mutex>& lock);
@@ -83,12 +106,14 @@ PlacePool::State::Spare PlacePool::State::take_first(std::vector<Spare>& list) {
   return first;
 }
 
+// Waits for the threads, each of which removes what is left before it ends. A place that is being
+// made is cancelled. A fork has the object and not the threads, and leaves the places alone.
 PlacePool::State::~State() {
   if (owner != ::getpid()) return;
   closing.cancel();
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    tell_change();
+    signal_change();
   }
   for (std::size_t i = 0; i < thread_count; ++i) ::pthread_join(threads[i], nullptr);
 }
@@ -98,8 +123,11 @@ void* PlacePool::State::thread_main(void* self) {
   return nullptr;
 }
 
-void PlacePool::State::tell_change() { std::exchange(changed, CancelToken()).cancel(); }
+// Wakes all that wait. A token cannot be reset, so that each change has one of its own: who waits
+// takes a copy under the mutex, before it lets go of that, and misses nothing.
+void PlacePool::State::signal_change() { std::exchange(changed, CancelToken()).cancel(); }
 
+// One step a round, as the lists may be others after each.
 void PlacePool::State::work() {
   std::unique_lock<std::mutex> lock(mutex);
   for (;;) {
@@ -128,17 +156,18 @@ void PlacePool::State::work() {
 
 // The executors that wait get the error, or on_failure if none waits.
 void PlacePool::State::fail(std::unique_lock<std::mutex>& lock, const Error& why) {
-  const bool is_told = stopped || waiting > 0 || closing.cancelled();
+  const bool is_reported = stopped || waiting > 0 || closing.cancelled();
   stopped = true;
   failure = why;
   ++failures;
-  tell_change();
-  if (is_told || !on_failure) return;
+  signal_change();
+  if (is_reported || !on_failure) return;
   lock.unlock();
   on_failure(why);
   lock.lock();
 }
 
+// Without the mutex: the destructor of the engine waits for the end of its place.
 void PlacePool::State::remove_one(std::unique_lock<std::mutex>& lock) {
   Spare old = take_first(dead);
   lock.unlock();
@@ -146,6 +175,8 @@ void PlacePool::State::remove_one(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
+// Makes a place without the mutex. One that could not be made may wait in a queue of its cluster,
+// and is kept: to ask for another one would lose its turn there.
 void PlacePool::State::make_one(std::unique_lock<std::mutex>& lock) {
   ++making;
   Spare spare;
@@ -161,13 +192,15 @@ void PlacePool::State::make_one(std::unique_lock<std::mutex>& lock) {
     spare.ended = way->ended;
     spare.since = Clock::now();
     ready.push_back(std::move(spare));
-    tell_change();
+    signal_change();
     return;
   }
   if (spare.engine) unready.push_back(std::move(spare));
   fail(lock, way.error());
 }
 
+// Until anything changes, or a place that is ready ends. Without a descriptor for that, as all are
+// in use, it looks again every 50 ms.
 void PlacePool::State::wait(std::unique_lock<std::mutex>& lock) {
   const CancelToken change = changed;
   std::vector<pollfd> set = {{change.descriptor(), POLLIN, 0}};
@@ -179,6 +212,9 @@ void PlacePool::State::wait(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
+// Gives the first place that is ready, and waits while one is being made. It begins anew where the
+// pool was stopped, as it is needed now. Errors: a cancel; a failure since it began to wait, once
+// no other attempt is under way; not a failure of before, whose cause may be gone.
 Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
     std::shared_ptr<PlaceEngine> old, const std::optional<CancelToken>& cancel) {
   if (owner != ::getpid())
@@ -189,11 +225,11 @@ Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
   const std::uint64_t known = failures;
   ++waiting;
   if (making == 0) stopped = false;
-  tell_change();
+  signal_change();
   Expected<std::shared_ptr<PlaceEngine>> taken = cancelled_before_start();
   for (bool waits = true; waits && ready.empty() && (making != 0 || failures == known);) {
     // All places that were being made have gone to others: make one more.
-    if (making == 0 && std::exchange(stopped, false)) tell_change();
+    if (making == 0 && std::exchange(stopped, false)) signal_change();
     const CancelToken change = changed;
     lock.unlock();
     waits = wait_for_event(change, cancel, Clock::time_point::max());
@@ -204,7 +240,7 @@ Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
   else if (making == 0 && failures != known)
     taken = failure;
   --waiting;
-  tell_change();
+  signal_change();
   return taken;
 }
 

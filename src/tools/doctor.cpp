@@ -6,6 +6,7 @@
 #include "tools/options_internal.hpp"
 #include "tools/tools_internal.hpp"
 
+#include "agent/agent.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "docker/container_internal.hpp"

@@ -18,6 +18,7 @@
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
 
+#include "agent/agent.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "cluster/cluster.hpp"

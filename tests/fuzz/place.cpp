@@ -1,6 +1,8 @@
 // What comes through the pipe between a place and its client: frames, what makes a command, and
 // orders to an agent. All are hostile.                       sh tests/fuzz/run.sh [seconds] place
 //   The first byte of an input chooses the reader.
+#include "agent/frames_internal.hpp"
+#include "agent/messages_internal.hpp"
 #include "files/files_internal.hpp"
 #include "place/place_internal.hpp"
 
@@ -34,7 +36,7 @@ struct Seen {
 };
 
 Seen read_in(std::string_view bytes, std::size_t size) {
-  codeexec::PlaceFrames reader;
+  codeexec::FrameReader reader;
   Seen seen;
   while (!bytes.empty() && seen.ok) {
     seen.ok = reader.add(bytes.substr(0, size), [&](const Frame& frame) {
@@ -76,10 +78,10 @@ void read_frames(fuzz::Bytes bytes) {
 }
 
 void read_request(fuzz::Bytes bytes) {
-  codeexec::PlaceRequest request;
+  codeexec::StartRequest request;
   if (!request.read(bytes.rest())) return;
   EXPECT_WITH(!request.argv.empty(), bytes.rest());
-  codeexec::PlaceRequest again;
+  codeexec::StartRequest again;
   const std::string text = request.text();
   EXPECT_WITH(again.read(text), bytes.rest());
   EXPECT_WITH(again.text() == text, bytes.rest());
@@ -92,7 +94,7 @@ void ask(fuzz::Bytes bytes) {
   if (message.take(bytes.rest())) EXPECT_WITH(message.text() == bytes.rest(), bytes.rest());
   std::string workspace;
   const auto roots = codeexec::roots_in(bytes.rest(), workspace);
-  const std::string again = codeexec::ground_of(workspace, roots);
+  const std::string again = codeexec::root_list_of(workspace, roots);
   EXPECT_WITH(codeexec::roots_in(again, workspace).size() == roots.size(), bytes.rest());
   message.numbers[0] = bytes.below(5);
   for (std::size_t i = 1; i < 6; ++i) message.numbers[i] = bytes.below(256);
@@ -103,13 +105,13 @@ void ask(fuzz::Bytes bytes) {
   const std::string text = message.text();
   EXPECT(::write(in.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
   EXPECT(::lseek(in.get(), 0, SEEK_SET) == 0);
-  constexpr const char* ground = R"("/usr/share\u00001/usr/share")";
-  EXPECT_WITH(codeexec::answer_question(ground, in.get(), out.get()) == 0, text);
+  constexpr const char* subject = R"("/usr/share\u00001/usr/share")";
+  EXPECT_WITH(codeexec::answer_question(subject, in.get(), out.get()) == 0, text);
 }
 
 // An agent that runs one program that is not there, and otherwise gets any order but to run one.
 void order(fuzz::Bytes bytes) {
-  codeexec::PlaceRequest request;
+  codeexec::StartRequest request;
   request.argv = {"/nonexistent/program"};
   request.work_dir = "/";
   std::string orders;

@@ -1,6 +1,6 @@
 // The same commands on this host and in a place: the same results.
 
-#include "helpers.hpp"
+#include "../../helpers/place_support.hpp"
 
 #include <atomic>
 #include <thread>

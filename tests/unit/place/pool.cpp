@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "helpers.hpp"
+#include "../../helpers/place_support.hpp"
 
 #include <atomic>
 #include <memory>

@@ -2,7 +2,7 @@
 // files lie under the paths of this host, so that a test fails where this host's are used.
 
 #include "../../helpers/server_support.hpp"
-#include "helpers.hpp"
+#include "../../helpers/place_support.hpp"
 
 #include <atomic>
 #include <thread>

@@ -1,7 +1,7 @@
 // The server program with a place: what it tells of it, and its tools there.
 
 #include "../../helpers/server_support.hpp"
-#include "helpers.hpp"
+#include "../../helpers/place_support.hpp"
 
 using codeexec::Json;
 using codeexec::ProcessResult;

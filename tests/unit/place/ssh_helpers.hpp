@@ -3,7 +3,7 @@
 #define CODEEXEC_TESTS_PLACE_SSH_HELPERS_HPP
 
 #include "../../helpers/sshd.hpp"
-#include "helpers.hpp"
+#include "../../helpers/place_support.hpp"
 
 namespace support {
 
