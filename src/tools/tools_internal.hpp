@@ -346,11 +346,8 @@ mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call);
 
-// The value of a key in the lines between two `---` at the start of a text.
-std::string_view front_matter(std::string_view text, std::string_view key);
-
-// " name (description), ..." of the folders that have a SKILL.md.
-std::string list_skills(const std::string& folder);
+// Adds a sentence to a description.
+void say(std::string& text, const char* sentence, Pieces values = {});
 
 // Makes a tool of a text of rows. The first row is the tool, with its effect: it reads, writes
 // files or runs commands, and clients ask their users by that. Each other row is a parameter, which
@@ -378,13 +375,6 @@ int print_answer(const std::string& text, int status = 0);
 
 // The exit status of --check: judges a script, or each line of standard input for "-".
 int check(const Executor& executor, const std::string& script);
-
-// The exit status of --verify-audit: 1 for a file with a line that is not as it was written.
-int verify_audit(const std::string& path);
-
-// The exit status of --replay.
-int replay(const Executor& executor, const std::string& path, bool as_json,
-           const CancelToken& stop);
 
 }  // namespace inner
 
