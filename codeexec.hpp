@@ -109,8 +109,17 @@
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json (policy) paths files environment process executor agent  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
-//   report       needs: base json executor audit    audit logs as a page, as Markdown; for the server
-//   tools        needs: all           binds executors to MCP tools; the server
+//   report       needs: base json executor audit    audit logs as a page, as Markdown
+//   tools        needs: base json regex shell policy paths files environment sandbox terminal
+//                       process executor audit jobs code mcp    tools of MCP; the server
+//   containers   needs: base json policy paths files sandbox executor place docker mcp tools
+//                                     feature of the server: commands in containers
+//   places       needs: base shell executor place cluster tools
+//                                     feature of the server: commands on other machines
+//   network      needs: base sandbox executor proxy tools    feature of the server: hosts by names
+//   program      needs: base json paths files sandbox process executor audit agent place cluster code
+//                       docker report tools containers places
+//                                     feature of the server: doctor, files of clients, MassGen
 //   Each line of code stands in the section whose job it is, and a section uses only the sections
 //   that it needs; of one in parentheses, its declarations alone. Both halves of this header list
 //   the sections in this order.
@@ -125,10 +134,10 @@
 //   CODEEXEC_IMPLEMENT_MCP json mcp
 //   CODEEXEC_IMPLEMENT_AGENT agent
 //   CODEEXEC_IMPLEMENT_TOOLS audit files jobs code tools
-//   CODEEXEC_IMPLEMENT_CONTAINERS docker
-//   CODEEXEC_IMPLEMENT_PLACES copy place cluster
-//   CODEEXEC_IMPLEMENT_NETWORK proxy
-//   CODEEXEC_IMPLEMENT_PROGRAM report
+//   CODEEXEC_IMPLEMENT_CONTAINERS docker containers
+//   CODEEXEC_IMPLEMENT_PLACES copy place cluster places
+//   CODEEXEC_IMPLEMENT_NETWORK proxy network
+//   CODEEXEC_IMPLEMENT_PROGRAM report program
 //
 // WHEN IT DOES NOT LINK
 //   undefined reference to `codeexec::v0_1::...'    no file defines CODEEXEC_IMPLEMENTATION: one
@@ -2743,194 +2752,6 @@ class UserContainers {
   std::shared_ptr<State> state_ = {};
 };
 
-// regex/regex.hpp ---------------------------------------------------------------------------------
-// Patterns in Python's syntax, matched in linear time.
-
-// A compiled pattern. Immutable: copies share it, and any number of threads may match with one.
-//
-// The syntax and its meaning are those of Python's `re` for str patterns, as far as a finite
-// automaton can have them, leftmost-first priorities included:
-//   .  [a-z]  [^\w.]  \d \D \w \W \s \S  \b \B \A \Z ^ $  |  ( )  (?: )  (?P<name> )  (?#comment)
-//   * + ? {m} {m,} {m,n} {,n}, lazy with a ? behind; a brace that is no quantifier is itself
-//   \n \t \r \f \v \a \\ \0 \012 \xHH \uHHHH \UHHHHHHHH, and any other escaped non-letter
-//   (?aimsux) at the start of the pattern, and (?ims-x: ) for a part of it
-// Text and pattern are UTF-8. `.` and sets match whole code points; a byte that is not part of
-// well-formed UTF-8 counts as one character of its own (as Python's surrogateescape has it), which
-// only `.`, a negated set, \D \S \W or the same byte in the pattern matches. Nothing ends at a NUL.
-//
-// It differs from Python in these points:
-// - \d is 0-9, and case is ignored for ASCII letters only.
-// - \w and \b take characters above U+007F by block: those of scripts are letters, Unicode's
-//   punctuation, symbols and emoji are not. (?a) makes them, and \s, ASCII.
-// - \B matches an empty text, as in Python from 3.14 on.
-// - Where what is repeated can match nothing, as in (?:a??)*, find() may end elsewhere.
-// - Refused, because no automaton can have them in linear time: back-references, look-ahead and
-//   look-behind, conditionals, atomic groups, possessive quantifiers; also \N{...}.
-//
-// A match takes time proportional to text x compiled pattern at worst, and memory proportional to
-// the compiled pattern alone, whatever the two contain. Bounds on a pattern: 64 KiB, groups nested
-// 200 deep, repeat counts up to 10,000, and 100,000 steps when compiled (1.2 MB).
-class Regex {
- public:
-  // Fails with `parse` (not a pattern), `unsupported` (Python has it, an automaton cannot) or
-  // `limit` (a bound above); `offset` is the byte in the pattern, and the message names it as well.
-  // With `flags`, letters of "aimsux", it is as if it began with (?flags), but no offset counts
-  // them; any other letter is invalid_argument.
-  static Expected<Regex> compile(std::string_view pattern, std::string_view flags = {});
-
-  bool match(std::string_view text) const;       // at the start of the text, as re.match
-  bool full_match(std::string_view text) const;  // the whole text, as re.fullmatch
-  bool search(std::string_view text) const;      // anywhere in the text, as re.search
-
-  // The part of the text that Python's pattern.search(text, from) finds; nothing when there is no
-  // match. What stands before `from` still counts for ^ and \b.
-  std::optional<std::string_view> find(std::string_view text, std::size_t from = 0) const;
-
-  // The text this was compiled from.
-  const std::string& pattern() const noexcept;
-
- private:
-  struct Program;
-  class Parser;
-  class Matcher;
-  explicit Regex(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
-  std::shared_ptr<const Program> program_;
-};
-
-// jobs/jobs.hpp -----------------------------------------------------------------------------------
-// Commands that run in the background.
-
-struct JobOptions {
-  std::size_t max_running = 10;
-  std::size_t max_lines = 10000;                     // the last lines of a stream that read() gives
-  std::chrono::milliseconds timeout = no_limit;      // of commands without a timeout of their own
-  std::chrono::milliseconds max_timeout = no_limit;  // longer timeouts are reduced to it
-  // How many ended jobs are kept, each with its output, and for how long. Whenever a job starts or
-  // is looked up, the oldest beyond these bounds are removed. They are also removed while the
-  // commands of all ended jobs take more than 64 MiB.
-  std::size_t max_finished = 100;
-  std::chrono::milliseconds keep_finished = std::chrono::hours(1);
-};
-
-enum class JobState {
-  running,
-  stopped,  // exited with code 0
-  failed,   // exited with another code, timed out, did not start, or its status was lost
-  killed,   // ended by a signal, or cancelled: also when it then exited by itself
-};
-const char* name(JobState state) noexcept;
-
-struct JobStatus {
-  // "shell_" and 16 random hexadecimal digits. It is a capability: anybody who has it can use the
-  // job.
-  std::string id = {};
-  JobState state = JobState::running;
-  // While the job runs: what is known so far, with outcome `unknown`. Afterwards everything but out
-  // and err, which Jobs::read() gives.
-  Result result = Result();
-  std::string start_time = {};            // UTC, RFC 3339 with milliseconds
-  std::chrono::milliseconds duration{0};  // until now, or until the job ended
-};
-
-// Output after the byte offsets given to Jobs::read(); OutputChunk::next is the offset for the next
-// call. OutputChunk::missed counts bytes that the ring has lost and bytes before the last max_lines
-// lines; the text then begins with a line that says so. If `status` has ended, the output is
-// complete.
-struct JobOutput {
-  JobStatus status = JobStatus();
-  OutputChunk out = {};
-  OutputChunk err = {};
-};
-
-// Starts commands through the executor's gate and lets them run in the background, as jobs. Each
-// job's streams are read all the time, into rings of the executor's max_output bytes, without a
-// thread or a timer per job.
-//
-// Thread-safe. In callbacks of started commands, wait() and run() end this program with a message;
-// kill() and the destructor do not wait there; see ProcessOptions. The executor is borrowed, for
-// start() and run().
-//   Errors of every function that takes an id: not_found if there is no such job (any more).
-class Jobs {
- public:
-  struct Wait {
-    std::uint64_t out = 0;  // offsets in the two streams, as read() takes them
-    std::uint64_t err = 0;
-    // Wait for a line of either stream after these offsets that matches; a last line without its
-    // newline counts. The pattern sees one line at a time, without the newline. While a line grows,
-    // only its last 4 KiB are searched again: a longer match may be missed, and `$` matches where
-    // the line ends so far. Bytes that the ring has lost are skipped. Empty: wait for the end.
-    std::optional<Regex> pattern = {};
-    // Match the lines of the terminal's screen in place of the output's, once there is output after
-    // the offset `out`.
-    bool on_screen = false;
-    std::chrono::milliseconds time = no_limit;
-    std::optional<CancelToken> cancel = {};  // ends the wait, not the job
-  };
-  enum class WaitEnd { matched, ended, timed_out, cancelled };
-
-  explicit Jobs(const Executor& executor, JobOptions options = {});
-  // Kills all running jobs at once and waits for them: at most for the executor's kill_grace and 3
-  // seconds. Other threads may still be in wait(), run() or kill(), which return then; other calls
-  // must have returned. If this program ends in any other way, its jobs are killed, too. In a fork
-  // of this program, the destructor does nothing.
-  ~Jobs();
-  Jobs(const Jobs&) = delete;
-  Jobs& operator=(const Jobs&) = delete;
-
-  // Starts a job and returns at once. Sets Command::background and keep_end_only, and takes
-  // keep_input_open from the command. The timeout is the command's or that of JobOptions; those of
-  // the executor have no effect.
-  //   Errors: limit if max_running jobs are running; the command is then neither judged nor
-  //   recorded. permission_denied if the gate refuses the command, or the error of its start;
-  //   `failure`, if given, then gets the Result.
-  // Another executor may be given that starts this one; it is borrowed until the job is removed.
-  Expected<JobStatus> start(const Command& command, Result* failure = nullptr,
-                            const Executor* by = nullptr);
-
-  // Runs a command in the foreground. If it has not ended after `time`, it goes on as a job, and
-  // the state is `running`. Otherwise there is no job: `id` and `start_time` are empty, and the
-  // result is that of Executor::run() with all output, also for a refusal. Output keeps head and
-  // tail, unless the command has keep_end_only. Timeouts are those of start(). Command::cancel ends
-  // the foreground run only, not the job. If max_running jobs are running, the command stays in the
-  // foreground; without a timeout of its own it is then cancelled after the executor's, and a note
-  // says so.
-  JobStatus run(const Command& command, std::chrono::milliseconds time,
-                const Executor* by = nullptr);
-
-  Expected<JobStatus> status(std::string_view id) const;
-  std::vector<JobStatus> list() const;  // in the order of their start
-
-  // The output after these byte offsets. Takes time and memory in proportion to what is returned.
-  Expected<JobOutput> read(std::string_view id, std::uint64_t out = 0, std::uint64_t err = 0) const;
-
-  // What the terminal of the job shows, also after its end.
-  //   Errors: unsupported if it has none: see Command::terminal_rows.
-  Expected<TerminalScreen> screen(std::string_view id) const;
-  // Gives it another size; 0: as it is. See Process::resize().
-  Expected<void> resize(std::string_view id, int rows, int cols) const;
-
-  // Blocks the calling thread, in time linear in what the job prints.
-  //   Errors: limit if there are no descriptors left; each call takes two.
-  Expected<WaitEnd> wait(std::string_view id, const Wait& until) const;
-  Expected<WaitEnd> wait(std::string_view id) const { return wait(id, Wait()); }
-
-  // For commands with keep_input_open. Queues the bytes, at most 1 MiB of them.
-  //   Errors: io if the job has ended or its input is closed; limit.
-  Expected<void> write(std::string_view id, std::string_view bytes) const;
-  Expected<void> close_input(std::string_view id) const;
-
-  // Ends the job as a timeout does, with everything that it has started, and returns when it has
-  // ended: after the executor's kill_grace and 3 seconds at the latest. True for the one call that
-  // ended it; false if it had ended by itself or for another reason.
-  Expected<bool> kill(std::string_view id) const;
-
- private:
-  struct Job;
-  struct State;
-  std::shared_ptr<State> state_;  // shared with calls of other threads that still wait
-};
-const char* name(Jobs::WaitEnd end) noexcept;
-
 // mcp/mcp.hpp -------------------------------------------------------------------------------------
 // A Model Context Protocol server over stdio, for any tools.
 
@@ -3147,6 +2968,213 @@ class Server {
 
 }  // namespace mcp
 
+// containers/containers.hpp -----------------------------------------------------------------------
+// The tools of a user's container, and what a model has to know of it.
+
+// Adds the tools of a user's container, all of them for the user `user_id`. The containers are
+// borrowed. Errors are those of add_execution_tools().
+//   execute_bash(command, timeout?)                 to_json(Result)
+//   read_file(file_path, offset?, line_count?)      {file_path, content}; lines, the first is 0
+//   write_file(file_path, content)                  {success, file_path, bytes, message}
+//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}
+//     file_path is a path, or a module of /tools.
+//   list_artifacts()                                {artifacts: [{name, size}]}
+//   get_artifact(name)                              {name, size, encoding: "base64", content}
+Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
+                                        const std::string& user_id);
+
+// Describes to a model its container, for ServerOptions::instructions: its directories, and the
+// skills there are.
+std::string describe(const UserContainers& containers);
+
+// regex/regex.hpp ---------------------------------------------------------------------------------
+// Patterns in Python's syntax, matched in linear time.
+
+// A compiled pattern. Immutable: copies share it, and any number of threads may match with one.
+//
+// The syntax and its meaning are those of Python's `re` for str patterns, as far as a finite
+// automaton can have them, leftmost-first priorities included:
+//   .  [a-z]  [^\w.]  \d \D \w \W \s \S  \b \B \A \Z ^ $  |  ( )  (?: )  (?P<name> )  (?#comment)
+//   * + ? {m} {m,} {m,n} {,n}, lazy with a ? behind; a brace that is no quantifier is itself
+//   \n \t \r \f \v \a \\ \0 \012 \xHH \uHHHH \UHHHHHHHH, and any other escaped non-letter
+//   (?aimsux) at the start of the pattern, and (?ims-x: ) for a part of it
+// Text and pattern are UTF-8. `.` and sets match whole code points; a byte that is not part of
+// well-formed UTF-8 counts as one character of its own (as Python's surrogateescape has it), which
+// only `.`, a negated set, \D \S \W or the same byte in the pattern matches. Nothing ends at a NUL.
+//
+// It differs from Python in these points:
+// - \d is 0-9, and case is ignored for ASCII letters only.
+// - \w and \b take characters above U+007F by block: those of scripts are letters, Unicode's
+//   punctuation, symbols and emoji are not. (?a) makes them, and \s, ASCII.
+// - \B matches an empty text, as in Python from 3.14 on.
+// - Where what is repeated can match nothing, as in (?:a??)*, find() may end elsewhere.
+// - Refused, because no automaton can have them in linear time: back-references, look-ahead and
+//   look-behind, conditionals, atomic groups, possessive quantifiers; also \N{...}.
+//
+// A match takes time proportional to text x compiled pattern at worst, and memory proportional to
+// the compiled pattern alone, whatever the two contain. Bounds on a pattern: 64 KiB, groups nested
+// 200 deep, repeat counts up to 10,000, and 100,000 steps when compiled (1.2 MB).
+class Regex {
+ public:
+  // Fails with `parse` (not a pattern), `unsupported` (Python has it, an automaton cannot) or
+  // `limit` (a bound above); `offset` is the byte in the pattern, and the message names it as well.
+  // With `flags`, letters of "aimsux", it is as if it began with (?flags), but no offset counts
+  // them; any other letter is invalid_argument.
+  static Expected<Regex> compile(std::string_view pattern, std::string_view flags = {});
+
+  bool match(std::string_view text) const;       // at the start of the text, as re.match
+  bool full_match(std::string_view text) const;  // the whole text, as re.fullmatch
+  bool search(std::string_view text) const;      // anywhere in the text, as re.search
+
+  // The part of the text that Python's pattern.search(text, from) finds; nothing when there is no
+  // match. What stands before `from` still counts for ^ and \b.
+  std::optional<std::string_view> find(std::string_view text, std::size_t from = 0) const;
+
+  // The text this was compiled from.
+  const std::string& pattern() const noexcept;
+
+ private:
+  struct Program;
+  class Parser;
+  class Matcher;
+  explicit Regex(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
+  std::shared_ptr<const Program> program_;
+};
+
+// jobs/jobs.hpp -----------------------------------------------------------------------------------
+// Commands that run in the background.
+
+struct JobOptions {
+  std::size_t max_running = 10;
+  std::size_t max_lines = 10000;                     // the last lines of a stream that read() gives
+  std::chrono::milliseconds timeout = no_limit;      // of commands without a timeout of their own
+  std::chrono::milliseconds max_timeout = no_limit;  // longer timeouts are reduced to it
+  // How many ended jobs are kept, each with its output, and for how long. Whenever a job starts or
+  // is looked up, the oldest beyond these bounds are removed. They are also removed while the
+  // commands of all ended jobs take more than 64 MiB.
+  std::size_t max_finished = 100;
+  std::chrono::milliseconds keep_finished = std::chrono::hours(1);
+};
+
+enum class JobState {
+  running,
+  stopped,  // exited with code 0
+  failed,   // exited with another code, timed out, did not start, or its status was lost
+  killed,   // ended by a signal, or cancelled: also when it then exited by itself
+};
+const char* name(JobState state) noexcept;
+
+struct JobStatus {
+  // "shell_" and 16 random hexadecimal digits. It is a capability: anybody who has it can use the
+  // job.
+  std::string id = {};
+  JobState state = JobState::running;
+  // While the job runs: what is known so far, with outcome `unknown`. Afterwards everything but out
+  // and err, which Jobs::read() gives.
+  Result result = Result();
+  std::string start_time = {};            // UTC, RFC 3339 with milliseconds
+  std::chrono::milliseconds duration{0};  // until now, or until the job ended
+};
+
+// Output after the byte offsets given to Jobs::read(); OutputChunk::next is the offset for the next
+// call. OutputChunk::missed counts bytes that the ring has lost and bytes before the last max_lines
+// lines; the text then begins with a line that says so. If `status` has ended, the output is
+// complete.
+struct JobOutput {
+  JobStatus status = JobStatus();
+  OutputChunk out = {};
+  OutputChunk err = {};
+};
+
+// Starts commands through the executor's gate and lets them run in the background, as jobs. Each
+// job's streams are read all the time, into rings of the executor's max_output bytes, without a
+// thread or a timer per job.
+//
+// Thread-safe. In callbacks of started commands, wait() and run() end this program with a message;
+// kill() and the destructor do not wait there; see ProcessOptions. The executor is borrowed, for
+// start() and run().
+//   Errors of every function that takes an id: not_found if there is no such job (any more).
+class Jobs {
+ public:
+  struct Wait {
+    std::uint64_t out = 0;  // offsets in the two streams, as read() takes them
+    std::uint64_t err = 0;
+    // Wait for a line of either stream after these offsets that matches; a last line without its
+    // newline counts. The pattern sees one line at a time, without the newline. While a line grows,
+    // only its last 4 KiB are searched again: a longer match may be missed, and `$` matches where
+    // the line ends so far. Bytes that the ring has lost are skipped. Empty: wait for the end.
+    std::optional<Regex> pattern = {};
+    // Match the lines of the terminal's screen in place of the output's, once there is output after
+    // the offset `out`.
+    bool on_screen = false;
+    std::chrono::milliseconds time = no_limit;
+    std::optional<CancelToken> cancel = {};  // ends the wait, not the job
+  };
+  enum class WaitEnd { matched, ended, timed_out, cancelled };
+
+  explicit Jobs(const Executor& executor, JobOptions options = {});
+  // Kills all running jobs at once and waits for them: at most for the executor's kill_grace and 3
+  // seconds. Other threads may still be in wait(), run() or kill(), which return then; other calls
+  // must have returned. If this program ends in any other way, its jobs are killed, too. In a fork
+  // of this program, the destructor does nothing.
+  ~Jobs();
+  Jobs(const Jobs&) = delete;
+  Jobs& operator=(const Jobs&) = delete;
+
+  // Starts a job and returns at once. Sets Command::background and keep_end_only, and takes
+  // keep_input_open from the command. The timeout is the command's or that of JobOptions; those of
+  // the executor have no effect.
+  //   Errors: limit if max_running jobs are running; the command is then neither judged nor
+  //   recorded. permission_denied if the gate refuses the command, or the error of its start;
+  //   `failure`, if given, then gets the Result.
+  // Another executor may be given that starts this one; it is borrowed until the job is removed.
+  Expected<JobStatus> start(const Command& command, Result* failure = nullptr,
+                            const Executor* by = nullptr);
+
+  // Runs a command in the foreground. If it has not ended after `time`, it goes on as a job, and
+  // the state is `running`. Otherwise there is no job: `id` and `start_time` are empty, and the
+  // result is that of Executor::run() with all output, also for a refusal. Output keeps head and
+  // tail, unless the command has keep_end_only. Timeouts are those of start(). Command::cancel ends
+  // the foreground run only, not the job. If max_running jobs are running, the command stays in the
+  // foreground; without a timeout of its own it is then cancelled after the executor's, and a note
+  // says so.
+  JobStatus run(const Command& command, std::chrono::milliseconds time,
+                const Executor* by = nullptr);
+
+  Expected<JobStatus> status(std::string_view id) const;
+  std::vector<JobStatus> list() const;  // in the order of their start
+
+  // The output after these byte offsets. Takes time and memory in proportion to what is returned.
+  Expected<JobOutput> read(std::string_view id, std::uint64_t out = 0, std::uint64_t err = 0) const;
+
+  // What the terminal of the job shows, also after its end.
+  //   Errors: unsupported if it has none: see Command::terminal_rows.
+  Expected<TerminalScreen> screen(std::string_view id) const;
+  // Gives it another size; 0: as it is. See Process::resize().
+  Expected<void> resize(std::string_view id, int rows, int cols) const;
+
+  // Blocks the calling thread, in time linear in what the job prints.
+  //   Errors: limit if there are no descriptors left; each call takes two.
+  Expected<WaitEnd> wait(std::string_view id, const Wait& until) const;
+  Expected<WaitEnd> wait(std::string_view id) const { return wait(id, Wait()); }
+
+  // For commands with keep_input_open. Queues the bytes, at most 1 MiB of them.
+  //   Errors: io if the job has ended or its input is closed; limit.
+  Expected<void> write(std::string_view id, std::string_view bytes) const;
+  Expected<void> close_input(std::string_view id) const;
+
+  // Ends the job as a timeout does, with everything that it has started, and returns when it has
+  // ended: after the executor's kill_grace and 3 seconds at the latest. True for the one call that
+  // ended it; false if it had ended by itself or for another reason.
+  Expected<bool> kill(std::string_view id) const;
+
+ private:
+  struct Job;
+  struct State;
+  std::shared_ptr<State> state_;  // shared with calls of other threads that still wait
+};
+const char* name(Jobs::WaitEnd end) noexcept;
+
 // proxy/proxy.hpp ---------------------------------------------------------------------------------
 // The names that commands may reach over the network.
 
@@ -3257,23 +3285,27 @@ struct ToolOptions {
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
                                    const ToolOptions& options = {});
 
-// Adds the tools of a user's container, all of them for the user `user_id`. The containers are
-// borrowed. Errors are those of add_execution_tools().
-//   execute_bash(command, timeout?)                 to_json(Result)
-//   read_file(file_path, offset?, line_count?)      {file_path, content}; lines, the first is 0
-//   write_file(file_path, content)                  {success, file_path, bytes, message}
-//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}
-//     file_path is a path, or a module of /tools.
-//   list_artifacts()                                {artifacts: [{name, size}]}
-//   get_artifact(name)                              {name, size, encoding: "base64", content}
-Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
-                                        const std::string& user_id);
-
 // Describes to a model the place where its commands run, for ServerOptions::instructions: only what
 // is in force.
 std::string describe(const Executor& executor, const ToolOptions& options = {});
-// The same of a user's container: its directories, and the skills there are.
-std::string describe(const UserContainers& containers);
+
+// What a server can do beside running commands on this host. A feature brings its options, with
+// their help, and the code for them: a program that does not name one is linked without that code.
+struct ServerFeature {};
+
+namespace features {
+
+// --execution-mode docker: commands in containers; --profile user-container.
+extern const ServerFeature& containers;
+// --execution-mode ssh, slurm, kubernetes and command: commands on other machines.
+extern const ServerFeature& places;
+// --network allow with --allow-domains: commands reach the hosts of these names alone.
+extern const ServerFeature& network;
+// What a person wants of the program: --help-all, --doctor, --sandbox-report, --client-config,
+// --report, --replay, --transcript, --places and others; and to be MassGen's server.
+extern const ServerFeature& program;
+
+}  // namespace features
 
 // The server program: reads the command line (`--help` lists all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
@@ -3295,7 +3327,17 @@ std::string describe(const UserContainers& containers);
 // several lines: 2, then 1, then 3 is stronger); with --sandbox-report 0 when nothing is missing, 1
 // when something is; with --doctor 1 when a line begins with FAIL, else 0. 2, too, when a strict
 // sandbox cannot be had.
-int server_main(int argc, char** argv);
+//
+// Of what stands here a server has only what its features bring. An option of a feature that it
+// lacks is an unknown option, on the command line and in the configuration file.
+int server_main(int argc, char** argv, std::initializer_list<const ServerFeature*> features);
+
+// With all features.
+inline int server_main(int argc, char** argv) {
+  return server_main(
+      argc, argv,
+      {&features::network, &features::program, &features::containers, &features::places});
+}
 
 }  // namespace v0_1
 }  // namespace codeexec
@@ -3607,10 +3649,6 @@ bool all_are(std::string_view text, bool (*test)(char));
 
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
-
-// The name of an enumeration's value by a list of all names in their order, with a NUL behind each
-// but the last; "" for a value that is not among them.
-const char* name_in(const char* names, int value) noexcept;
 
 // The last name of a path.
 std::string_view base_name(std::string_view path);
@@ -3940,11 +3978,6 @@ SharedError with_prefix(const char* prefix, Pieces values, const Error& error) {
 SharedError with_message(Error error, std::string message) {
   error.message = std::move(message);
   return error;
-}
-
-const char* name_in(const char* names, int value) noexcept {
-  for (; value > 0 && *names; --value) names += std::strlen(names) + 1;
-  return value == 0 ? names : "";
 }
 
 }  // inner
@@ -5187,7 +5220,8 @@ std::string_view utf8_suffix(std::string_view text, std::size_t size) noexcept {
 
 #if !defined(CODEEXEC_GROUP_5) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_5
 
 // json/json_internal.hpp --------------------------------------------------------------------------
@@ -7753,7 +7787,7 @@ bool Regex::Parser::repeat(std::size_t start, const Quantifier& quantifier, std:
 #endif  // CODEEXEC_GROUP_8
 
 #if !defined(CODEEXEC_GROUP_9) && (defined(CODEEXEC_IMPLEMENT_POLICY) || \
-    defined(CODEEXEC_IMPLEMENT_TOOLS))
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_PLACES))
 #define CODEEXEC_GROUP_9
 
 // shell/script_internal.hpp -----------------------------------------------------------------------
@@ -22907,14 +22941,6 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
 #endif
 #endif
 
-#endif  // CODEEXEC_GROUP_22
-
-#if !defined(CODEEXEC_GROUP_23) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
-    defined(CODEEXEC_IMPLEMENT_NETWORK))
-#define CODEEXEC_GROUP_23
-
 // sandbox/plan_internal.hpp -----------------------------------------------------------------------
 // What a child gets to confine itself with, prepared by the host.
 //
@@ -23086,10 +23112,10 @@ struct SandboxState {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_23
+#endif  // CODEEXEC_GROUP_22
 
-#if !defined(CODEEXEC_GROUP_24) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_24
+#if !defined(CODEEXEC_GROUP_23) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_23
 
 // sandbox/broker_internal.hpp ---------------------------------------------------------------------
 // Files that a supervisor makes, replaces and removes for its command.
@@ -23131,11 +23157,11 @@ CODEEXEC_IN_CHILD void serve_broker(const SandboxPlan& plan, int listener, char*
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_24
+#endif  // CODEEXEC_GROUP_23
 
-#if !defined(CODEEXEC_GROUP_25) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_24) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT))
-#define CODEEXEC_GROUP_25
+#define CODEEXEC_GROUP_24
 
 // sandbox/child_internal.hpp ----------------------------------------------------------------------
 // Confining a child, and trying it out.
@@ -23296,10 +23322,10 @@ struct AbstractListener {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_25
+#endif  // CODEEXEC_GROUP_24
 
-#if !defined(CODEEXEC_GROUP_26) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_26
+#if !defined(CODEEXEC_GROUP_25) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_25
 
 // sandbox/filter_internal.hpp ---------------------------------------------------------------------
 // The system call filter: the program that a table of calls becomes.
@@ -23403,11 +23429,11 @@ std::vector<std::string> explain_filter(const FilterOptions& options);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_26
+#endif  // CODEEXEC_GROUP_25
 
-#if !defined(CODEEXEC_GROUP_27) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_TOOLS))
-#define CODEEXEC_GROUP_27
+#if !defined(CODEEXEC_GROUP_26) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_26
 
 // sandbox/grants_internal.hpp ---------------------------------------------------------------------
 // What may be read and written: the rules of Landlock, and the classes that find them.
@@ -23683,10 +23709,10 @@ inline bool is_home_directory(const std::string&) { return false; }
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_27
+#endif  // CODEEXEC_GROUP_26
 
-#if !defined(CODEEXEC_GROUP_28) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_28
+#if !defined(CODEEXEC_GROUP_27) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_27
 
 // sandbox/system_calls_internal.hpp ---------------------------------------------------------------
 // System calls without libc, and clone, for children on borrowed memory.
@@ -24224,12 +24250,12 @@ class SandboxFitter {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_28
+#endif  // CODEEXEC_GROUP_27
 
-#if !defined(CODEEXEC_GROUP_29) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_29
+#if !defined(CODEEXEC_GROUP_28) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_28
 
 // sandbox/sandbox_internal.hpp --------------------------------------------------------------------
 // Options, the filter, cgroups, and the state of a sandbox.
@@ -24330,10 +24356,10 @@ struct Sandbox::State : SandboxState {};
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_29
+#endif  // CODEEXEC_GROUP_28
 
-#if !defined(CODEEXEC_GROUP_30) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_30
+#if !defined(CODEEXEC_GROUP_29) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_29
 
 // sandbox/builder.cpp -----------------------------------------------------------------------------
 // A sandbox is built: the steps in their order, the report, the public functions.
@@ -25892,13 +25918,13 @@ void set_limits(SandboxState& state, SandboxGaps& gaps, std::vector<std::string>
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_30
+#endif  // CODEEXEC_GROUP_29
 
-#if !defined(CODEEXEC_GROUP_31) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_30) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_31
+#define CODEEXEC_GROUP_30
 
 // sandbox/listener_internal.hpp -------------------------------------------------------------------
 // A listening socket of a command's own network, which this program is handed.
@@ -25949,10 +25975,10 @@ class ListenerPass {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_31
+#endif  // CODEEXEC_GROUP_30
 
-#if !defined(CODEEXEC_GROUP_32) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_32
+#if !defined(CODEEXEC_GROUP_31) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_31
 
 // sandbox/listener.cpp ----------------------------------------------------------------------------
 // A listening socket of a command's own network is sent to this program.
@@ -27268,13 +27294,13 @@ long run_trial(Trial& trial) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_32
+#endif  // CODEEXEC_GROUP_31
 
-#if !defined(CODEEXEC_GROUP_33) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_32) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
-    defined(CODEEXEC_IMPLEMENT_NETWORK))
-#define CODEEXEC_GROUP_33
+    defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_32
 
 // terminal/terminal_internal.hpp ------------------------------------------------------------------
 // The emulator of a terminal: VT100 and what xterm has beyond it, as far as text shows it.
@@ -27456,10 +27482,10 @@ class TerminalEmulator {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_33
+#endif  // CODEEXEC_GROUP_32
 
-#if !defined(CODEEXEC_GROUP_34) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_34
+#if !defined(CODEEXEC_GROUP_33) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_33
 
 // terminal/keys.cpp -------------------------------------------------------------------------------
 // The bytes of keys.
@@ -28223,13 +28249,13 @@ int cell_width(std::uint32_t code) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_34
+#endif  // CODEEXEC_GROUP_33
 
-#if !defined(CODEEXEC_GROUP_35) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_34) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
-    defined(CODEEXEC_IMPLEMENT_NETWORK))
-#define CODEEXEC_GROUP_35
+    defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_34
 
 // process/capture_internal.hpp --------------------------------------------------------------------
 // What is kept of a stream, and what is masked in it.
@@ -28338,12 +28364,12 @@ class Redactor {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_35
+#endif  // CODEEXEC_GROUP_34
 
-#if !defined(CODEEXEC_GROUP_36) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_36
+#if !defined(CODEEXEC_GROUP_35) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_35
 
 // process/process_internal.hpp --------------------------------------------------------------------
 // Killing and reaping, and what /proc says of processes.
@@ -28434,10 +28460,10 @@ int open_spill_file(int directory, std::string_view suffix, std::string& name);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_36
+#endif  // CODEEXEC_GROUP_35
 
-#if !defined(CODEEXEC_GROUP_37) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_37
+#if !defined(CODEEXEC_GROUP_36) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_36
 
 // process/capture.cpp -----------------------------------------------------------------------------
 // The head and the tail of an output, within a bound.
@@ -28681,13 +28707,13 @@ OutputChunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_line
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_37
+#endif  // CODEEXEC_GROUP_36
 
-#if !defined(CODEEXEC_GROUP_38) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_37) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
-    defined(CODEEXEC_IMPLEMENT_NETWORK))
-#define CODEEXEC_GROUP_38
+    defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_37
 
 // process/plan_internal.hpp -----------------------------------------------------------------------
 // What a child needs to start, prepared by the host; the supervisor's shared state.
@@ -29049,8 +29075,22 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
 
 }  // inner
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_37
+
+#if !defined(CODEEXEC_GROUP_38) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_38
+
 // process/remote_internal.hpp ---------------------------------------------------------------------
 // Commands that run in a place or a container, and the program here that leads there.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 // A command in a place. Executors of places implement it, and RemoteRun drives it: launch() is
 // called once and first, finish() once and last. Only signal() may be called by several threads.
@@ -29112,8 +29152,8 @@ struct PipedProgram {
 #endif  // CODEEXEC_GROUP_38
 
 #if !defined(CODEEXEC_GROUP_39) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES))
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_39
 
 // process/child_internal.hpp ----------------------------------------------------------------------
@@ -33032,9 +33072,9 @@ std::string note_of_gaps(const SandboxReport& report, Network asked) {
 #endif  // CODEEXEC_GROUP_42
 
 #if !defined(CODEEXEC_GROUP_43) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
-    defined(CODEEXEC_IMPLEMENT_NETWORK))
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_43
 
 // executor/slots_internal.hpp ---------------------------------------------------------------------
@@ -34816,9 +34856,9 @@ void Executor::Admission::check_files(const Executor& executor, const Command& c
 #endif  // CODEEXEC_GROUP_44
 
 #if !defined(CODEEXEC_GROUP_45) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
-    defined(CODEEXEC_IMPLEMENT_NETWORK))
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_45
 
 // executor/network_internal.hpp -------------------------------------------------------------------
@@ -38150,8 +38190,8 @@ Json to_json(const AuditRecord& record) {
 #endif  // CODEEXEC_GROUP_49
 
 #if !defined(CODEEXEC_GROUP_50) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
-    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
-    defined(CODEEXEC_IMPLEMENT_PLACES))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_50
 
 // agent/frames_internal.hpp -----------------------------------------------------------------------
@@ -38457,8 +38497,8 @@ class ProxyConnections {
 #endif  // CODEEXEC_GROUP_51
 
 #if !defined(CODEEXEC_GROUP_52) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
-    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
-    defined(CODEEXEC_IMPLEMENT_PLACES))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_52
 
 // agent/messages_internal.hpp ---------------------------------------------------------------------
@@ -38943,8 +38983,8 @@ int agent_main(int in, int out) { return CommandAgent(in, out, nullptr).run(); }
 #endif  // CODEEXEC_GROUP_54
 
 #if !defined(CODEEXEC_GROUP_55) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
-    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
-    defined(CODEEXEC_IMPLEMENT_PLACES))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_55
 
 // agent/link_internal.hpp -------------------------------------------------------------------------
@@ -39928,7 +39968,7 @@ bool FrameReader::add(std::string_view bytes, FunctionRef<bool(const Frame&)> us
 #endif  // CODEEXEC_GROUP_56
 
 #if !defined(CODEEXEC_GROUP_57) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
-    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_57
 
 // agent/nonce_internal.hpp ------------------------------------------------------------------------
@@ -40096,8 +40136,8 @@ Expected<void> CommandAgent::settle_sandbox(const Json& hello, std::string_view 
 #endif  // CODEEXEC_GROUP_58
 
 #if !defined(CODEEXEC_GROUP_59) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
-    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
-    defined(CODEEXEC_IMPLEMENT_PLACES))
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_59
 
 // agent/identity_internal.hpp ---------------------------------------------------------------------
@@ -45513,8 +45553,20 @@ Expected<bool> Jobs::kill(std::string_view id) const {
   return first && job.status().result.outcome == Outcome::cancelled;
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_62
+
+#if !defined(CODEEXEC_GROUP_63) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_63
+
 // code/code_internal.hpp --------------------------------------------------------------------------
 // Lines and blanks, and the name of code.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
@@ -45529,8 +45581,19 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
 
 }  // inner
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_63
+
+#if !defined(CODEEXEC_GROUP_64) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_64
+
 // code/language.cpp -------------------------------------------------------------------------------
 // Guessing the language of code.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 namespace {
 
@@ -46294,11 +46357,11 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_62
+#endif  // CODEEXEC_GROUP_64
 
-#if !defined(CODEEXEC_GROUP_63) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_CONTAINERS))
-#define CODEEXEC_GROUP_63
+#if !defined(CODEEXEC_GROUP_65) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_65
 
 // docker/docker_internal.hpp ----------------------------------------------------------------------
 // The engine's program, credentials and options.
@@ -46699,10 +46762,10 @@ struct ContainerExecutor::Target {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_63
+#endif  // CODEEXEC_GROUP_65
 
-#if !defined(CODEEXEC_GROUP_64) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
-#define CODEEXEC_GROUP_64
+#if !defined(CODEEXEC_GROUP_66) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
+#define CODEEXEC_GROUP_66
 
 // docker/container.cpp ----------------------------------------------------------------------------
 // One container: the turn, the log, and questions to the engine.
@@ -49867,11 +49930,11 @@ Expected<void> UserContainers::cleanup_all() const {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_64
+#endif  // CODEEXEC_GROUP_66
 
-#if !defined(CODEEXEC_GROUP_65) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
+#if !defined(CODEEXEC_GROUP_67) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
     defined(CODEEXEC_IMPLEMENT_TOOLS))
-#define CODEEXEC_GROUP_65
+#define CODEEXEC_GROUP_67
 
 // mcp/mcp_internal.hpp ----------------------------------------------------------------------------
 // The protocol's constants, parameters, tools and messages.
@@ -50235,10 +50298,10 @@ struct Request {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_65
+#endif  // CODEEXEC_GROUP_67
 
-#if !defined(CODEEXEC_GROUP_66) && defined(CODEEXEC_IMPLEMENT_MCP)
-#define CODEEXEC_GROUP_66
+#if !defined(CODEEXEC_GROUP_68) && defined(CODEEXEC_IMPLEMENT_MCP)
+#define CODEEXEC_GROUP_68
 
 // mcp/session_internal.hpp ------------------------------------------------------------------------
 // A session with a client: its calls and its threads.
@@ -53624,11 +53687,10 @@ int Pool::start() {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_66
+#endif  // CODEEXEC_GROUP_68
 
-#if !defined(CODEEXEC_GROUP_67) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_67
+#if !defined(CODEEXEC_GROUP_69) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
+#define CODEEXEC_GROUP_69
 
 // report/report_internal.hpp ----------------------------------------------------------------------
 // What happened, for the operator: audit logs are read, shown as a page, and written as Markdown.
@@ -53699,9 +53761,6 @@ Expected<std::string> verified_audit(const std::string& path, bool& is_whole);
 Expected<std::string> write_report(const std::vector<std::string>& files,
                                    const std::string& output);
 
-// A text that was packed, see packed_internal.hpp.
-std::string unpacked(std::string_view packed);
-
 // What happens, as Markdown, appended to a file while it happens. Thread-safe, and several programs
 // may have one on the same file: each command is one write().
 class Transcript {
@@ -53718,23 +53777,8 @@ class Transcript {
   std::atomic<bool> failed_{false};
 };
 
-}  // inner
-
-}  // namespace v0_1
-}  // namespace codeexec
-
-#endif  // CODEEXEC_GROUP_67
-
-#if !defined(CODEEXEC_GROUP_68) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
-#define CODEEXEC_GROUP_68
-
 // report/records.cpp ------------------------------------------------------------------------------
 // Reading audit logs: lines, the chain of hashes, records.
-
-namespace codeexec {
-inline namespace v0_1 {
-
-CODEEXEC_INNER {
 
 Expected<void> AuditReader::open(const std::string& path) {
   path_ = path;
@@ -54677,23 +54721,6 @@ Expected<UniqueFd> open_page(const std::string& output, const std::vector<std::s
 
 CODEEXEC_INNER {
 
-std::string unpacked(std::string_view packed) {
-  std::string text;
-  for (std::size_t at = 0; at < packed.size(); ++at) {
-    const auto first = static_cast<unsigned char>(packed[at]);
-    if (first < 0x80) {
-      text += packed[at];
-      continue;
-    }
-    const std::size_t distance =
-        (first & 0x0fu) * 256u + static_cast<unsigned char>(packed[++at]) + 1u;
-    // Its end may lie in what it makes.
-    for (unsigned left = (first >> 4 & 7u) + 3u; left > 0; --left)
-      text += text[text.size() - distance];
-  }
-  return text;
-}
-
 Expected<std::string> write_report(const std::vector<std::string>& files,
                                    const std::string& output) {
   std::string told;
@@ -54743,10 +54770,355 @@ Expected<std::string> write_report(const std::vector<std::string>& files,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_68
+#endif  // CODEEXEC_GROUP_69
 
-#if !defined(CODEEXEC_GROUP_69) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_69
+#if !defined(CODEEXEC_GROUP_70) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_70
+
+// tools/option_internal.hpp -----------------------------------------------------------------------
+// The options of a server: what a row of the table says, and the table of one server.
+//
+// Rows stand in the room that knows what they set: those about running commands on this host in
+// tools/option_table.cpp, those of a feature in its own room. They are constant, and the compiler
+// checks them: a row names the member that it sets, whose type is the kind of its value.
+//
+//   constexpr Option rows[] = {
+//       Option::of<&ServerConfig::local, &LocalOptions::timeout>("timeout")
+//           .value("SECONDS")
+//           .usual("60")
+//           .in(Option::limits)
+//           .often()
+//           .help("of a command that asks for none. Fractions are allowed"),
+//   };
+//   static_assert(are_complete(rows));
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+struct ServerConfig;
+
+// The rows of a constant array, which this borrows.
+template <class Row>
+class Rows {
+ public:
+  constexpr Rows() = default;
+  template <std::size_t count>
+  constexpr Rows(const Row (&rows)[count]) : first_(rows), count_(count) {}
+  constexpr const Row* begin() const { return first_; }
+  constexpr const Row* end() const { return first_ + count_; }
+  constexpr bool empty() const { return count_ == 0; }
+
+ private:
+  const Row* first_ = nullptr;
+  std::size_t count_ = 0;
+};
+
+// One of the words that an option may have for its value.
+struct Choice {
+  constexpr Choice(const char* word) : name(word) {}
+  // Of an option that sets an enumeration. In the name `_` stands for `-`, too.
+  template <class Enum>
+  constexpr Choice(std::string_view word, Enum enumerator)
+      : name(word), value(static_cast<int>(enumerator)) {}
+
+  std::string_view name;
+  int value = 0;
+};
+
+// Follows members from an object on, through pointers to objects.
+template <class Object>
+Object& object_at(Object& object) {
+  return object;
+}
+template <class Object>
+Object& object_at(std::shared_ptr<Object>& object) {
+  return *object;
+}
+template <auto first, auto... rest, class Object>
+auto& variable_at(Object& object) {
+  if constexpr (sizeof...(rest) == 0)
+    return object.*first;
+  else
+    return variable_at<rest...>(object_at(object.*first));
+}
+
+// A row of the table of options.
+class Option {
+ public:
+  // The form of a value, which has one parser; see set_option(). A size may have a unit, such as
+  // 512m.
+  enum Kind : unsigned char {
+    text,
+    one_text,    // a text that may be there, and given once
+    keyed_text,  // KEY=value, of which the row has the KEY
+    choice,      // an enumerator
+    texts,       // this and those up to other_list are lists
+    keyed_texts,
+    roots,
+    variables,
+    other_list,  // of items that its row has the parser of
+    seconds,
+    whole,
+    whole_or_0,
+    size,
+    size_or_0,
+    decimal,
+    flag,
+    off_flag,  // makes its variable false
+    truth,
+    json
+  };
+  // Where commands run, as a set. An option is an error where it has no effect.
+  enum Where : unsigned char {
+    local = 1,
+    docker = 2,
+    users = 4,
+    command = 8,
+    ssh = 16,
+    slurm = 32,
+    kubernetes = 64,
+    made = slurm | kubernetes,  // by an engine
+    installed = ssh | made,     // where the agent is started by its name
+    places = command | installed,
+    kernel = local | places,  // where a sandbox of ours can be
+    commands = local | docker | places,
+    containers = docker | users,
+    engines = made | containers,  // where places of ours can be listed
+    agents = containers | places,
+    all = commands | users
+  };
+  // What help lists an option under: the headings in help.cpp, in their order.
+  enum Group : unsigned char {
+    location,
+    policy,
+    confinement,
+    limits,
+    environment,
+    background,
+    records,
+    contained,
+    elsewhere,
+    command_line  // no setting, and no key of the configuration file
+  };
+
+  // The option of that name, which sets the variable that these members lead to from a ServerConfig
+  // on. Its kind is that of the variable.
+  template <auto... members>
+  static constexpr Option of(std::string_view name) {
+    using Variable =
+        std::remove_reference_t<decltype(variable_at<members...>(std::declval<ServerConfig&>()))>;
+    Option row;
+    row.name_ = name;
+    row.kind_ = kind_for(static_cast<Variable*>(nullptr));
+    row.variable_ = [](ServerConfig& config) -> void* { return &variable_at<members...>(config); };
+    return row;
+  }
+
+  // A list of items that this parser makes of words. It adds an item, or returns the form that the
+  // word does not have.
+  template <auto parser, auto... members>
+  static constexpr Option of_list(std::string_view name) {
+    using List =
+        std::remove_reference_t<decltype(variable_at<members...>(std::declval<ServerConfig&>()))>;
+    Option row = of<members...>(name);
+    row.parse_ = [](std::string_view word, void* list) -> const char* {
+      return parser(word, *static_cast<List*>(list));
+    };
+    return row;
+  }
+
+  // The columns of a row. A function with an argument makes a row that has it.
+  constexpr std::string_view name() const { return name_; }  // without its dashes
+  constexpr Kind kind() const { return kind_; }
+  // The name of its value in help; empty: it has none.
+  constexpr std::string_view value() const { return value_; }
+  constexpr Option value(std::string_view given) const { return with(&Option::value_, given); }
+  // The default, in words.
+  constexpr std::string_view usual() const { return usual_; }
+  constexpr Option usual(std::string_view given) const { return with(&Option::usual_, given); }
+  // The first sentence is for --help, all of it for --help-all.
+  constexpr std::string_view help() const { return help_; }
+  constexpr Option help(std::string_view given) const { return with(&Option::help_, given); }
+  // A key of the configuration file that means the same.
+  constexpr std::string_view other_key() const { return other_key_; }
+  constexpr Option other_key(std::string_view given) const {
+    return with(&Option::other_key_, given);
+  }
+  // The words that a value may be. Of a text they are for help and the completions of shells.
+  constexpr Rows<Choice> choices() const { return choices_; }
+  constexpr Option one_of(Rows<Choice> choices) const { return with(&Option::choices_, choices); }
+  constexpr Group group() const { return group_; }
+  constexpr Option in(Group group) const { return with(&Option::group_, group); }
+  // The modes in which it has an effect; of a row that does not say it, all.
+  constexpr Where where() const { return where_; }
+  constexpr Option where(Where modes) const { return with(&Option::where_, modes); }
+  // Whether --help has it, too.
+  constexpr bool is_often_needed() const { return is_often_needed_; }
+  constexpr Option often() const { return with(&Option::is_often_needed_, true); }
+  // A value without words is allowed, or one that is an empty text.
+  constexpr bool may_be_bare() const { return may_be_bare_; }
+  constexpr Option bare() const { return with(&Option::may_be_bare_, true); }
+  constexpr bool may_be_empty() const { return may_be_empty_; }
+  constexpr Option empty() const { return with(&Option::may_be_empty_, true); }
+  // The option of another table that it stands behind in help. Without it a row stands behind the
+  // one before it in its own table when they are of one group, else at the end of its group.
+  constexpr std::string_view after() const { return after_; }
+  constexpr Option after(std::string_view option) const { return with(&Option::after_, option); }
+  // Kinds that the type of a variable does not tell.
+  constexpr Option off() const { return with(&Option::kind_, off_flag); }
+  constexpr Option bytes() const { return with(&Option::kind_, size); }
+  constexpr Option bytes_or_0() const { return with(&Option::kind_, size_or_0); }
+  constexpr Option or_0() const { return with(&Option::kind_, whole_or_0); }
+  constexpr std::string_view entry_key() const { return entry_key_; }
+  constexpr Option keyed(std::string_view key) const {
+    return with(&Option::kind_, keyed_text).with(&Option::entry_key_, key);
+  }
+  constexpr Option keyed_list(std::string_view key) const {
+    return with(&Option::kind_, keyed_texts).with(&Option::entry_key_, key);
+  }
+
+  constexpr bool is_list() const { return kind_ >= texts && kind_ <= other_list; }
+  constexpr bool is_flag() const { return kind_ == flag || kind_ == off_flag; }
+  // Whether a row has what every row needs, and nothing that its kind has no use for.
+  constexpr bool is_complete() const {
+    const bool has_choices = !choices_.empty();
+    return is_name(name_) && !help_.empty() && is_flag() == value_.empty() &&
+           (kind_ == other_list) == (parse_ != nullptr) &&
+           is_list() == (value_.find("...") != value_.npos) && (kind_ != choice || has_choices) &&
+           (!has_choices || kind_ == choice || kind_ == text || kind_ == one_text) &&
+           (group_ == command_line || (kind_ != one_text && !may_be_bare_ && !may_be_empty_));
+  }
+
+  std::string key() const;  // of the configuration file
+  void* variable(ServerConfig& config) const { return variable_(config); }
+  // Of an other_list: adds a word. Returns the form that the word does not have, or null.
+  const char* parse(std::string_view word, void* list) const { return parse_(word, list); }
+
+ private:
+  constexpr Option() = default;
+
+  template <class Member, class Value>
+  constexpr Option with(Member Option::*column, Value value) const {
+    Option row = *this;
+    row.*column = value;
+    return row;
+  }
+
+  static constexpr bool is_name(std::string_view text) {
+    for (const char c : text)
+      if (c != '-' && !(c >= 'a' && c <= 'z')) return false;
+    return !text.empty();
+  }
+
+  static constexpr Kind kind_for(std::string*) { return text; }
+  static constexpr Kind kind_for(std::optional<std::string>*) { return one_text; }
+  static constexpr Kind kind_for(std::vector<std::string>*) { return texts; }
+  static constexpr Kind kind_for(std::vector<Root>*) { return roots; }
+  static constexpr Kind kind_for(Variables*) { return variables; }
+  template <class Item>
+  static constexpr Kind kind_for(std::vector<Item>*) {
+    return other_list;
+  }
+  static constexpr Kind kind_for(std::chrono::milliseconds*) { return seconds; }
+  static constexpr Kind kind_for(std::uint64_t*) { return whole; }
+  static constexpr Kind kind_for(double*) { return decimal; }
+  static constexpr Kind kind_for(bool*) { return flag; }
+  static constexpr Kind kind_for(std::optional<bool>*) { return truth; }
+  static constexpr Kind kind_for(Json*) { return json; }
+  template <class Enum, class = std::enable_if_t<std::is_enum_v<Enum>>>
+  static constexpr Kind kind_for(Enum*) {
+    static_assert(sizeof(Enum) == sizeof(int), "set_choice() writes an int");
+    return choice;
+  }
+
+  std::string_view name_ = {};
+  std::string_view value_ = {};
+  std::string_view usual_ = {};
+  std::string_view help_ = {};
+  std::string_view other_key_ = {};
+  std::string_view entry_key_ = {};
+  std::string_view after_ = {};
+  Rows<Choice> choices_ = {};
+  void* (*variable_)(ServerConfig&) = nullptr;
+  const char* (*parse_)(std::string_view word, void* variable) = nullptr;
+  Kind kind_ = text;
+  Group group_ = location;
+  Where where_ = all;
+  bool is_often_needed_ = false;
+  bool may_be_bare_ = false;
+  bool may_be_empty_ = false;
+};
+
+// For a static_assert: whether each row is as it must be, and no two have one name.
+template <std::size_t count>
+constexpr bool are_complete(const Option (&rows)[count]) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (!rows[i].is_complete()) return false;
+    for (std::size_t j = 0; j < i; ++j)
+      if (rows[i].name() == rows[j].name()) return false;
+  }
+  return true;
+}
+
+// The options of one server, in the order of help.
+class OptionTable {
+ public:
+  // A row takes the place of one before that has its name.
+  void add(Rows<Option> rows);
+  // The row of that name, or null.
+  const Option* find(std::string_view name) const;
+  // The setting of that key of the configuration file, or null.
+  const Option* find_key(std::string_view key) const;
+
+  using Iterator = std::vector<const Option*>::const_iterator;
+  Iterator begin() const { return rows_.begin(); }
+  Iterator end() const { return rows_.end(); }
+
+ private:
+  void insert(const Option& row, const Option* before);
+
+  std::vector<const Option*> rows_ = {};
+  // Of each row the name of the option that it was put behind, or nothing.
+  std::vector<std::string_view> anchors_ = {};
+};
+
+using Options = std::vector<const Option*>;
+
+bool contains(const Options& options, const Option* option);
+
+// "OPTION: 'VALUE' is not EXPECTED".
+SharedError bad_value(std::string_view option, std::string_view value, std::string_view expected);
+
+// Puts the words that follow an option on the command line, or stand in the configuration, where
+// they belong. `label` is how the user wrote the option. Errors: invalid_argument, which names it.
+Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,
+                          const Option& option, ServerConfig& config);
+
+// Finds the one of several names that another one was likely meant to be. Takes a time that does
+// not grow with what was given.
+class NearestName {
+ public:
+  explicit NearestName(std::string_view wanted);
+  void consider(std::string_view name);
+  // ": did you mean NAME?", with the prefix before the name; empty: none is near.
+  std::string suggestion(std::string_view prefix = {}) const;
+
+ private:
+  const std::string wanted_;
+  std::string found_ = {};
+  std::size_t penalty_ = std::size_t(-1);  // of the one that was found
+};
+
+// What to write in place of an unknown option, key of the configuration file, execution mode, or
+// word that is none of the choices: the end of a message, or nothing.
+std::string meant_option(std::string_view name, const ServerConfig& config);
+std::string meant_key(std::string_view key, const ServerConfig& config);
+std::string meant_mode(std::string_view mode, const ServerConfig& config);
+std::string meant_choice(std::string_view word, Rows<Choice> choices);
 
 // tools/tools_internal.hpp ------------------------------------------------------------------------
 // The parts that the tools share: results, errors, sessions, and the declarations of their
@@ -54761,11 +55133,6 @@ Expected<std::string> write_report(const std::vector<std::string>& files,
 //               exceeds a bound: refuse()         show_as_on_terminal(): as a terminal shows it
 //                                                 fit_output():  at most max_output of each stream
 //                                                 result_json(): at most the room of one reply
-
-namespace codeexec {
-inline namespace v0_1 {
-
-CODEEXEC_INNER {
 
 // How long get_background_shell_output waits by default.
 inline constexpr std::chrono::milliseconds usual_wait = std::chrono::seconds(30);
@@ -55081,11 +55448,8 @@ mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call);
 
-// The value of a key in the lines between two `---` at the start of a text.
-std::string_view front_matter(std::string_view text, std::string_view key);
-
-// " name (description), ..." of the folders that have a SKILL.md.
-std::string list_skills(const std::string& folder);
+// Adds a sentence to a description.
+void say(std::string& text, const char* sentence, Pieces values = {});
 
 // Disables all tools but this one.
 void disable_other_tools(ToolOptions& options, std::string_view tool);
@@ -55105,17 +55469,8 @@ int print_answer(const std::string& text, int status = 0);
 // The exit status of --check: judges a script, or each line of standard input for "-".
 int check(const Executor& executor, const std::string& script);
 
-// The exit status of --verify-audit: 1 for a file with a line that is not as it was written.
-int verify_audit(const std::string& path);
-
-// The exit status of --replay.
-int replay(const Executor& executor, const std::string& path, bool as_json,
-           const CancelToken& stop);
-
-// tools/options_internal.hpp ----------------------------------------------------------------------
-// Options of the server: the table, the command line, the configuration file.
-//
-// One table lists every option: its name, its kind, its help and the member that its value goes to.
+// tools/server_internal.hpp -----------------------------------------------------------------------
+// The server program: its configuration, its features, and the steps from one to the other.
 //
 //   command line ---split_arguments()--> words --+
 //                                                +--> set_option() --> ServerConfig, as given
@@ -55124,61 +55479,96 @@ int replay(const Executor& executor, const std::string& path, bool as_json,
 //                                                           | settle_options(): options that stand
 //                                                           |   for others, and the defaults that
 //                                                           v   variables of this process give
-//                                          create_place() or create_user_containers()
+//                                                       create_place()
 //
-// The command line is read first, and wins. --help prints the same table; docs/options.md, the man
-// page and the completions of shells are made from it by docs/options.py.
+// The command line is read first, and wins.
+//
+// The server runs commands on this host. All else comes by features, each of a room that knows what
+// it is about (`containers`, `places`, `network`, `program`): a Feature has its rows for the
+// table of options, its modes for --execution-mode, and functions that the server calls at its
+// steps. Nothing here names a function of such a room, so that a server without the feature links
+// without the room.
 
 // An enumeration's value until an option gives one.
 template <class Choice>
 inline constexpr Choice no_choice = static_cast<Choice>(-1);
 
-// The options of the server. The table says which option sets which member.
+// One option of the command line and the words that follow it, up to the next option.
+struct Argument {
+  std::string name;  // with its dashes
+  std::vector<std::string> words;
+};
+
+// What the command line asks for beside settings. A feature has more of it in its own part of the
+// configuration.
+struct Invocation {
+  bool help = false;
+  bool version = false;
+  bool list_rules = false;
+  bool list_domains = false;
+  bool place = false;  // the option --place, of all features that have agents
+  std::optional<std::string> config = {};
+  std::optional<std::string> run = {};
+  std::optional<std::string> check = {};
+  // It answers one question or runs one command, and does not serve.
+  bool is_single = false;
+  // The command line was another program's, which has been called instead: its exit status.
+  std::optional<int> ended = {};
+  std::vector<Argument> arguments = {};
+  // Settings that the command line or the configuration file has.
+  Options given = {};
+};
+
+// Where commands run.
+struct CommandPlace {
+  std::shared_ptr<void> owner = {};  // of what the executor uses
+  ExecutorPointer executor = {};
+  SandboxReport sandbox = SandboxReport();  // where they run, but for containers
+};
+
+// What features set; see their rooms. A server without a feature has none of it.
+struct ContainerConfig;
+struct PlaceConfig;
+struct ProgramConfig;
+struct Feature;
+
+// The options of the server, and what is made of them. The table says which option sets which
+// member.
 struct ServerConfig {
-  ServerConfig() {
-    // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
-    local.kill_grace = std::chrono::milliseconds(300);
-    local.timeout = std::chrono::milliseconds(0);  // not given: the default, or max_timeout if less
-    user.max_artifact = 0;
-  }
+  explicit ServerConfig(std::initializer_list<const ServerFeature*> of_server = {});
 
   LocalOptions local = LocalOptions();
   std::chrono::milliseconds usual_timeout = local.timeout;
   ToolOptions tools = ToolOptions();
   std::uint64_t max_output = tools.max_output;
   std::uint64_t audit_output = 0;
-  std::string transcript = {};
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
   std::string policy_mode = "strict";
   std::vector<std::string> read_only = {};
   SandboxMode sandbox = SandboxMode::best_effort;
   std::uint64_t max_background_shells = tools.jobs.max_running;
-  // Containers
-  std::string execution_mode = {};  // not given: local, or docker when the profile needs that
-  std::string profile = "commands";
-  std::string user_id = {};
-  Json credentials = {};
-  Json packages = {};
-  // Its container is that of every profile; its max_artifact is 0 when not given.
-  UserContainerOptions user = UserContainerOptions();
-  std::uint64_t usual_artifact = user.max_artifact;
-  std::string container_network = codeexec::name(user.container.network);
-  // Places
-  std::string place_command = {};
-  std::string place_host = {};
-  static constexpr char usual_agent[] = "codeexec-mcp";
-  std::string place_agent = usual_agent;
-  PlaceWorkspace place_workspace = no_choice<PlaceWorkspace>;  // then shared, or remote in a pod
-  // Its members of names that begin with copy_ are options, and keep_alive.
-  PlaceOptions place = PlaceOptions();
-  SlurmOptions slurm = {};
-  KubernetesOptions kubernetes = {};
-  std::chrono::milliseconds start_timeout = slurm.start_timeout;
-  std::uint64_t kubernetes_lifetime = static_cast<std::uint64_t>(kubernetes.lifetime.count());
-  std::uint64_t place_pool = 0;
-  std::string greeting =
-      {};  // for standard error, when it serves; empty: for a person on a terminal
-  bool reach_place = false;  // at the start, and not when the first command needs it
+  std::string execution_mode = {};  // not given: local, or as the profile needs it
+  std::string agent = {};           // --place-agent, of all features that have agents
+  Invocation invocation = {};
+  std::shared_ptr<ContainerConfig> containers = {};
+  std::shared_ptr<PlaceConfig> places = {};
+  std::shared_ptr<ProgramConfig> program = {};
+
+  const std::vector<const Feature*> features;
+  OptionTable options = {};  // of the server and its features
+  ExecutorWings wings = {create_guard, open_audit_log, nullptr, {}};  // the network is a feature
+
+  // What features find in their options, and the server goes by.
+  std::string greeting = {};      // to standard error, when it serves; empty: to a person alone
+  bool reach_place = false;       // at the start, and not when the first command needs it
+  bool works_elsewhere = false;   // the workspace is at the place, and not here
+  std::string profile_text = {};  // what the options must fit; empty: the mode
+  // Variables that this process keeps although commands do not see them; a `*` as in
+  // EnvironmentOptions::keep. keeps_variables: all of them.
+  std::vector<std::string> kept_variables = {};
+  bool keeps_variables = false;
+  int (*serve)(ServerConfig& config) = nullptr;  // in place of serve_commands()
+
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
   // What settle_options() finds of the folders of commands.
   bool is_bare = false;         // no option says where commands may work
@@ -55188,283 +55578,118 @@ struct ServerConfig {
   std::shared_ptr<const PrivateFolder> empty_folder = {};  // that commands then have in its place
 };
 
-// A row of the table of options. Rows are constant: their texts are parsed where they are used.
-struct Option {
-  // The form of a value, which has one parser; see set_option(). A size may have a unit, such as
-  // 512m.
-  enum Kind : unsigned char {
-    text,
-    keyed_text,  // KEY=value for the engine's `run`; the row's last part is the KEY
-    choice,      // an enumerator; the row's last part has the names of all
-    texts,       // this and those up to mounts are lists
-    keyed_texts,
-    roots,
-    variables,
-    mounts,
-    seconds,
-    whole,
-    whole_or_0,
-    bytes,
-    bytes_or_0,
-    decimal,
-    flag,
-    off,  // a flag that makes its variable false
-    truth,
-    json
+// Features ---------------------------------------------------------------------------------------
+
+// A value of --execution-mode. An Option::Where of each is known to all rooms, as options name
+// those in which they have an effect.
+struct ServerMode {
+  std::string_view name;
+  Option::Where use;
+  Expected<CommandPlace> (*create)(const ServerConfig& config);
+};
+
+// What a feature adds to the help of an option that is not its own.
+struct OptionNote {
+  std::string_view option;
+  std::string_view text;
+};
+
+// Names of the library and the options that they are, for errors.
+struct OptionName {
+  std::string_view in_library;
+  std::string_view option;
+};
+
+// The server at one of the moments when a feature may answer in place of it.
+struct ServerStep {
+  enum Moment {
+    called,     // the command line is read; for what needs no place and no settled options
+    unguarded,  // signals that a client which goes away would cause are ignored
+    guarded,    // and other processes of the user cannot look into this one
+    settled,    // options are settled
+    failed,     // the place could not be made
+    made,       // the place is there, and nothing was said about it
+    examined,   // warnings about its options are out
+    ready       // `stop` is cancelled by SIGTERM and the like
   };
-  // Where commands run, as a set. An option is an error where it has no effect.
-  enum Where : unsigned char {
-    local = 1,
-    docker = 2,
-    users = 4,
-    command = 8,
-    ssh = 16,
-    slurm = 32,
-    kubernetes = 64,
-    made = slurm | kubernetes,  // by an engine
-    installed = ssh | made,     // where the agent is started by its name
-    places = command | installed,
-    kernel = local | places,  // where a sandbox of ours can be
-    commands = local | docker | places,
-    containers = docker | users,
-    engines = made | containers,  // where places of ours can be listed
-    agents = containers | places,
-    all = commands | users
-  };
-  // What help lists an option under: the headings of groups in help.cpp, in their order.
-  enum Group : unsigned char {
-    location,
-    policy,
-    confinement,
-    limits,
-    environment,
-    background,
-    records,
-    contained,
-    elsewhere,
-    command_line  // on the command line only: `specials`
-  };
-  static constexpr bool often = true;
-  // A variable that a value is written to, and how.
-  struct Target {
-    Kind kind;
-    void* place;
-    std::string_view detail = {};  // the last part of the row
-    bool is_list() const { return kind >= texts && kind <= mounts; }
-  };
-  // The parts of a row, one a line; empty or missing ones are none.
-  enum Part {
-    name,       // of the command line; the configuration's key has `_` for `-`
-    value,      // its name in --help; empty: it has none
-    usual,      // the default, in words
-    help,       // the first sentence for --help, all of it for --help-all
-    other_key,  // of the configuration, that means the same
-    detail      // see Kind; of a text: the values that there are, for the completions of shells
-  };
-  std::string_view row() const;
-  std::string_view part(Part wanted) const { return part(row(), wanted); }
-  static std::string_view part(std::string_view row, Part wanted);
-  std::string key() const;
-  Target target(ServerConfig& config) const;
-
-  std::uint16_t row_begin = 0;  // in the texts of all rows
-  std::uint16_t row_end = 0;
-  std::uint16_t offset = 0;  // in ServerConfig
-  Group group = location;
-  Where use = all;
-  Kind kind = text;
-  bool is_often_needed = false;  // stands in --help
-
-  static const Option* const table;  // in the order of help, group by group
-  static const Option* end();        // of the table
+  Moment moment;
+  ServerConfig& config;
+  const Expected<CommandPlace>* place = nullptr;  // from `failed` on
+  const CancelToken* stop = nullptr;
 };
 
-// The row for which `passes` is true, or null.
-const Option* find_option(FunctionRef<bool(const Option&)> passes);
+// What a ServerFeature is. Each function may be null.
+struct Feature : ServerFeature {
+  Rows<Option> (*options)() = nullptr;
+  Rows<ServerMode> modes = {};
+  // The modes in the help of --execution-mode: in its first sentence, and in the others.
+  std::string_view modes_in_short = {};
+  std::string_view modes_in_full = {};
+  Rows<OptionNote> notes = {};
 
-// "OPTION: 'VALUE' is not EXPECTED".
-SharedError bad_value(std::string_view option, std::string_view value, std::string_view expected);
-
-// Finds the one of several names that another one was likely meant to be. Takes a time that does
-// not grow with what was given.
-class NearestName {
- public:
-  explicit NearestName(std::string_view wanted);
-  void consider(std::string_view name);
-  // ": did you mean NAME?", with the prefix before the name; empty: none is near.
-  std::string suggestion(std::string_view prefix = {}) const;
-
- private:
-  const std::string wanted_;
-  std::string found_ = {};
-  std::size_t penalty_ = std::size_t(-1);  // of the one that was found
+  // Makes the feature's part of a configuration.
+  void (*begin)(ServerConfig& config) = nullptr;
+  // Reads a command line that is not of this program's usual form. False: it is.
+  Expected<bool> (*read)(int argc, char** argv, ServerConfig& config) = nullptr;
+  // Chooses the mode, when no option has; refuses what the modes do not decide.
+  Expected<void> (*choose_mode)(ServerConfig& config) = nullptr;
+  // Checks the options as they were given, and settles what other checks go by.
+  Expected<void> (*check)(ServerConfig& config) = nullptr;
+  // Refuses options of the command line that exclude each other, or that the settings leave no
+  // meaning for.
+  Expected<void> (*check_call)(ServerConfig& config) = nullptr;
+  // Settles options that stand for others; see settle_options().
+  Expected<void> (*settle)(ServerConfig& config) = nullptr;
+  // The exit status, when the program has ended by this.
+  std::optional<int> (*answer)(const ServerStep& step) = nullptr;
+  // Refuses an executor that the options do not fit. Called for each that is made.
+  Expected<void> (*check_executor)(const ServerConfig& config, const Executor& executor) = nullptr;
 };
 
-// What to write in place of an unknown option, key of the configuration file, execution mode, or
-// word that is none of the choices: the end of a message, or nothing.
-std::string meant_option(std::string_view name);
-std::string meant_key(std::string_view key);
-std::string meant_mode(std::string_view mode, std::string_view modes);
-std::string meant_choice(std::string_view word, std::string_view choices);
+// The option whose value is a mode, and the mode of a server without features.
+inline constexpr std::string_view mode_option = "execution-mode";
+Expected<CommandPlace> create_local(const ServerConfig& config);
+inline constexpr ServerMode local_mode = {"local", Option::local, create_local};
 
-// Puts the words that follow an option on the command line, or stand in the configuration, where
-// they belong. `label` is how the user wrote the option. Errors: invalid_argument, which names it.
-Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,
-                          const Option::Target& target);
+// The rows of a server without features.
+Rows<Option> server_options();
 
-using Options = std::vector<const Option*>;
+// The modes of a server: that of this host, then those of its features.
+std::vector<ServerMode> modes_of(const ServerConfig& config);
 
-bool contains(const Options& options, const Option* option);
+// Of an option of that server: its help with what features add, and the words its value may be.
+std::string full_help(const Option& option, const ServerConfig& config);
+std::vector<std::string> choices_of(const Option& option, const ServerConfig& config);
 
-// Options in `given` were set by the command line and are skipped. Adds those that it sets.
-Expected<void> read_config(const std::string& path, ServerConfig& config, Options& given);
+// The option --place, of features that have agents: their agent is this program.
+inline constexpr Option place_option =
+    Option::of<&ServerConfig::invocation, &Invocation::place>("place")
+        .in(Option::command_line)
+        .after("list-rules")
+        .help(
+            "take orders on standard input, as the far end of a place. Modes ssh and command start "
+            "it");
 
-// The words of the command line that are not options of the table.
-struct Invocation {
-  bool help = false;
-  bool help_all = false;
-  bool version = false;
-  std::optional<std::string> config = {};
-  bool list_rules = false;
-  bool list_domains = false;
-  bool place = false;
-  std::optional<std::string> verify_audit = {};
-  std::vector<std::string> report = {};  // audit logs
-  std::optional<std::string> output = {};
-  std::optional<std::string> replay = {};
-  bool sandbox_report = false;
-  bool explain = false;
-  bool doctor = false;
-  bool places = false;
-  bool places_remove = false;
-  bool json = false;
-  bool massgen_path = false;
-  std::optional<std::string> run = {};
-  std::optional<std::string> check = {};
-  std::optional<std::string> client_config = {};
-  std::optional<std::string> write = {};  // empty: the client's usual file
-  bool only_shell = false;
-  bool remove = false;
-  // Options of the table that the command line or the configuration file has.
-  Options given = {};
-  // Of the command line, as a client is to give them: without these two options, and with files as
-  // absolute paths.
-  std::vector<std::string> words = {};
-};
+// Options -----------------------------------------------------------------------------------------
 
-// An option that is no setting of the server, and where it goes: one of the last three.
-struct Special {
-  const char* row;  // as in Option
-  bool Invocation::*flag;
-  std::optional<std::string> Invocation::*text = nullptr;
-  std::vector<std::string> Invocation::*texts = nullptr;
-};
+// Reads the configuration file. Options that the command line has given are skipped; adds those
+// that it sets.
+Expected<void> read_config(const std::string& path, ServerConfig& config);
 
-inline constexpr Special specials[] = {
-    {"config\nFILE\n\nread options from a JSON object; the command line wins", nullptr,
-     &Invocation::config},
-    {"run\nCOMMAND\n\nrun one command instead of serving, and print its result as JSON. Exit "
-     "status 0: it succeeded; 1: it failed; 125: it was refused or not started",
-     nullptr, &Invocation::run},
-    {"check\nCOMMAND\n\nprint whether a command would be refused, and why, without running it. - "
-     "reads JSON strings from standard input, one per line. Exit status 0: allowed; 1: refused; 3: "
-     "a person must approve it",
-     nullptr, &Invocation::check},
-    {"client-config\nNAME\n\nprint what this MCP client needs to start this server with the "
-     "options beside it, and into which file that goes. NAME is claude-code, claude-desktop, "
-     "cursor, vscode, codex, gemini, qwen, opencode, cline, continue, copilot, zed, windsurf or "
-     "massgen\n\n"
-     "claude-code, claude-desktop, cursor, vscode, codex, gemini, qwen, opencode, cline, continue, "
-     "copilot, zed, windsurf, massgen",
-     nullptr, &Invocation::client_config},
-    {"write\n[FILE]\nthe client's own file\nput it there, or into FILE, and show the difference",
-     nullptr, &Invocation::write},
-    {"only-shell\n\n\nwith --write: switch the client's own command tool off, too. By its own "
-     "settings; --remove switches it on again",
-     &Invocation::only_shell},
-    {"remove\n\n\nwith --client-config: take our entry out again. And what --only-shell has set; "
-     "--write FILE names the file",
-     &Invocation::remove},
-    {"massgen-path\n\n\nprint a folder in which this program is called fastmcp, as MassGen starts "
-     "its servers. PATH=$(codeexec-mcp --massgen-path):$PATH massgen --config agents.yaml then "
-     "runs "
-     "commands by this program, and everything else as before",
-     &Invocation::massgen_path},
-    {"doctor\n\n\nprint what commands are kept from here and what not, and what is missing, a line "
-     "each with its remedy. Of containers: engine, image, limits and so on. Exit status 0: no line "
-     "begins with FAIL; 1: one does",
-     &Invocation::doctor},
-    {"sandbox-report\n\n\nprint as JSON what the sandbox enforces here and what is missing. Exit "
-     "status 0: nothing is missing; 1: something is",
-     &Invocation::sandbox_report},
-    {"explain\n\n\nwith --sandbox-report: print each rule of the sandbox. What commands may read "
-     "and write, which system calls are refused and with what error, namespaces and limits",
-     &Invocation::explain},
-    {"list-rules\n\n\nprint what the sanitizer's rules refuse", &Invocation::list_rules},
-    {"list-domains\n\n\nprint the sets of names for --allow-domains", &Invocation::list_domains},
-    {"verify-audit\nFILE\n\nprint the lines of an audit log that are not as they were written",
-     nullptr, &Invocation::verify_audit},
-    {"report\nFILE...\n\nshow audit logs as one page of HTML", nullptr, nullptr,
-     &Invocation::report},
-    {"output\nFILE\nstandard output\nwhere that page goes", nullptr, &Invocation::output},
-    {"replay\nFILE\n\nrun the commands of an audit log again, and print what differs", nullptr,
-     &Invocation::replay},
-    {"places\n\n\nlist our jobs, pods or containers that are in the engine", &Invocation::places},
-    {"places-remove\n\n\nthe same, and remove those of servers that are gone",
-     &Invocation::places_remove},
-    {"json\n\n\nprint these lists as JSON. So do --replay, --help-all and --sandbox-report "
-     "--explain",
-     &Invocation::json},
-    {"place\n\n\ntake orders on standard input, as the far end of a place. Modes ssh and command "
-     "start it",
-     &Invocation::place},
-    {"help\n\n\nprint the options that are needed most often", &Invocation::help},
-    {"help-all\n\n\nprint all options", &Invocation::help_all},
-    {"version\n\n\nprint the version", &Invocation::version},
-};
-
-// One option of the command line and the words that follow it, up to the next option.
-struct Argument {
-  std::string name;  // with its dashes
-  std::vector<std::string> words;
-};
-Expected<std::vector<Argument>> split_arguments(int argc, char** argv);
+Expected<std::vector<Argument>> split_arguments(int argc, char** argv, const ServerConfig& config);
 
 // Reads the command line and then the configuration file it names, into `config`. Starts nothing.
-Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config);
+Expected<void> read_command_line(int argc, char** argv, ServerConfig& config);
 
-// The path of this program. Error: io; one that was replaced since it started has lost its path.
-Expected<std::string> own_program();
+// Of an option that the mode or the profile has no use for.
+SharedError without_effect(const Option& option, const ServerConfig& config,
+                           const char* advice = "");
 
-// Whether this program was called under the name of the program that starts MassGen's servers.
-bool is_called_fastmcp(int argc, char** argv);
+// --help, or with `all` --help-all. A server without --help-all shows all options.
+std::string help_text(const ServerConfig& config, bool all);
 
-// Whether a call under that name starts MassGen's code execution server, which this program is then
-// itself.
-bool starts_massgen_server(int argc, char** argv);
-
-// Reads the arguments of that server into `config`. Errors: those of read_command_line(), and
-// invalid_argument for what MassGen's server does not know, or what is not held here.
-Expected<Invocation> read_massgen_call(int argc, char** argv, ServerConfig& config);
-
-// Becomes the next program of that name on the PATH. Returns only when there is none: the exit
-// status, after a message.
-int run_next_fastmcp(char** argv);
-
-// The exit status of --massgen-path.
-int print_massgen_path();
-
-// Holds commands to the settings of the sandbox-runtime, in a strict sandbox. `paths` are the
-// directories that commands may start in. Nothing that the settings deny is allowed: what cannot be
-// held is an error, and what they allow and is not granted is a warning.
-Expected<void> apply_srt_settings(const std::string& file, const std::vector<std::string>& paths,
-                                  ServerConfig& config);
-
-// --help, and --help-all.
-std::string help_text(bool all);
-
-// All options as JSON, one object for each, in the order of --help-all.
-std::string help_json();
+// The heading of a group.
+std::string_view group_name(Option::Group group);
 
 std::string rules_text();
 
@@ -55473,8 +55698,8 @@ std::string rules_text();
 void add_wrapped(std::string& list, std::string_view text, std::size_t indent);
 
 // Replaces the library's name of an option, with which an error begins, by that of the program.
-// `container`: the error may be of ContainerOptions.
-SharedError in_our_words(Error error, bool container = false);
+// Names of a feature go before those of the server.
+SharedError in_our_words(Error error, Rows<OptionName> names = {});
 
 // Writes a line to standard error.
 void warn(const std::string& message);
@@ -55494,21 +55719,12 @@ std::string project_problem(const std::string& path);
 // What results say when there is no project; empty: there is one.
 std::string note_of_no_project(const ServerConfig& config);
 
-Expected<UserContainers> create_user_containers(ServerConfig& config);
-
-ContainerExecutorOptions container_executor_options(const ServerConfig& config);
-
-KubernetesOptions kubernetes_options(const ServerConfig& config);
-
-// Where commands run.
-struct CommandPlace {
-  std::optional<PlacePool> pool = {};  // that the executor takes from
-  ExecutorPointer executor = {};
-  SandboxReport sandbox = SandboxReport();  // where they run, but for containers
-  std::optional<PlaceFacts> facts = {};     // of a place
-};
-
 Expected<CommandPlace> create_place(const ServerConfig& config);
+
+template <class T>
+ExecutorPointer owned_executor(T&& executor) {
+  return new_shared<const std::decay_t<T>>(std::forward<T>(executor));
+}
 
 // The folders that commands of a client work in: those of its roots, as far as the operator allows
 // them, or those that there were at the start. Safe from any thread.
@@ -55543,68 +55759,96 @@ class ClientFolders {
 // Sentences for the instructions, about what describe() does not know; each after a blank.
 std::string describe_folders(const ServerConfig& config, const Executor& executor);
 
-// The lines of --doctor. Each begins with "ok   ", "warn " or "FAIL ", and what is not well ends
-// with a remedy. Only FAIL makes the exit status 1: what the operator may well want is a warning.
-struct DoctorReport {
-  // Adds the line of a subject, and returns `is_well`. The message says what was found, and how to
-  // mend what is wrong; empty: the subject says all.
-  bool add(std::string_view subject, bool is_well, const char* form = "", Pieces values = {});
-  // Adds a warning.
-  void doubt(std::string_view subject, const char* form, Pieces values = {});
-  void add_line(const char* state, std::string_view subject, std::string_view message);
-  // Prints the lines, in colours on a terminal. Returns the exit status.
-  int print() const;
+// Serving -----------------------------------------------------------------------------------------
 
-  std::string text = {};
-  bool all_is_well = true;
+// Turns SIGTERM, SIGINT and SIGHUP into a cancelled token. The signals are blocked in this thread,
+// hence in all that it starts later, and taken by one thread of its own; so nothing happens inside
+// a signal handler.
+class TerminationSignals {
+ public:
+  TerminationSignals();
+  ~TerminationSignals();
+  TerminationSignals(const TerminationSignals&) = delete;
+  TerminationSignals& operator=(const TerminationSignals&) = delete;
+  const CancelToken& token() const { return token_; }
+  // Why there is no such thread; empty: there is one.
+  std::string problem() const;
+
+ private:
+  static void* wait_for_signal(void* self);
+  void take_pending();
+
+  sigset_t signals_ = {};
+  sigset_t before_ = {};
+  CancelToken token_ = {};
+  pthread_t thread_ = {};
+  int error_ = 0;
 };
 
-// Examines whether commands can run in such a container: their engine, image, container, user,
-// network and limits. Ends at the first step without which the others make no sense.
-DoctorReport examine_container(ContainerExecutorOptions options);
+// Removes the variables of this process that commands do not see, but for those that features keep;
+// the server needs no others. They are overwritten in their memory, which /proc/PID/environ shows
+// to commands of root. Call it before there are other threads.
+void drop_variables(const ServerConfig& config);
 
-// Of commands that run anywhere else.
-DoctorReport examine_place(const ServerConfig& config, const CommandPlace& place);
+// In strict mode a pattern must match a whole command. A pattern without signs, such as `git push`
+// in lists for other systems, is likely meant to match it with arguments, too.
+void warn_of_bare_patterns(const ServerConfig& config);
 
-// What holds commands back there, and what does not, in words of a user; then each feature of the
-// sandbox by its name in a report.
-void examine_protection(const ServerConfig& config, const CommandPlace& place,
-                        DoctorReport& report);
+// Prints the result of --run. Returns the exit status.
+int print_result(const Result& result);
 
-// The exit status of --client-config, with --write or --remove.
-int run_client_config(const Invocation& invocation, const ServerConfig& config);
+// Serves the tools that `add` adds. Returns the exit status.
+int serve_tools(const ServerConfig& config, std::string instructions, const CancelToken& stop,
+                FunctionRef<Expected<void>(mcp::Server&)> add);
 
-// The exit status of --places and --places-remove.
-int list_places(const ServerConfig& config, bool remove_left, bool as_json);
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_70
+
+#if !defined(CODEEXEC_GROUP_71) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_71
 
 // tools/arguments.cpp -----------------------------------------------------------------------------
 // The command line.
 
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
 // A word where an option should be: what to write in its place.
-std::string meant_instead_of(std::string_view word) {
+std::string meant_instead_of(std::string_view word, const ServerConfig& config) {
   if (word.find('/') != std::string_view::npos || word == "."sv || word == ".."sv || word == "~"sv)
     return "; a folder follows --workspace or --allowed-paths";
-  const std::string meant = meant_option(word);
+  const std::string meant = meant_option(word, config);
   return meant.empty() ? "; options begin with --, and a command follows --run: --run 'ls -la'"
                        : meant;
 }
 
 // `before` is the option before it, or null.
-SharedError unknown_option(const Argument& argument, const Argument* before) {
-  std::string meant = meant_option(argument.name);
+SharedError unknown_option(const Argument& argument, const Argument* before,
+                           const ServerConfig& config) {
+  std::string meant = meant_option(argument.name, config);
   const bool of_command = before && (before->name == "--run" || before->name == "--check");
   if (of_command)
     append_all(meant, "% if it belongs to the command, quote that as one word: % 'ls --all'",
                {meant.empty() ? ";" : " Or", before->name});
   else if (meant.empty())
-    meant = "; --help-all lists all";
+    meant = concat("; --% lists all", {config.options.find("help-all") ? "help-all" : "help"});
   return make_error(ErrorCode::invalid_argument, "unknown option %%",
                     {in_quotes(argument.name), meant});
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 // Every option takes the words up to the next option; --run and --check take the next word whatever
 // it is.
-Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
+Expected<std::vector<Argument>> split_arguments(int argc, char** argv, const ServerConfig& config) {
   std::vector<Argument> arguments;
   for (int i = 1; i < argc; ++i) {
     std::string_view word = argv[i];
@@ -55612,7 +55856,7 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
     if (!starts_with(word, "--"sv)) {
       if (arguments.empty())
         return make_error(ErrorCode::invalid_argument, "unexpected argument %%",
-                          {in_quotes(word), meant_instead_of(word)});
+                          {in_quotes(word), meant_instead_of(word, config)});
       add_words(arguments.back().words, {word});
       continue;
     }
@@ -55630,160 +55874,68 @@ Expected<std::vector<Argument>> split_arguments(int argc, char** argv) {
 
 namespace {
 
-// An option of the table by the word of the command line, or null.
-const Option* option_called(std::string_view word) {
-  return find_option(
-      [&](const Option& known) { return known.part(Option::name) == word.substr(2); });
-}
-
 SharedError given_twice(std::string_view option) {
   return make_error(ErrorCode::invalid_argument, "% is given twice", {option});
 }
 
-// Such an option may be given once. Its word may be empty for --run and --check only.
-Expected<void> take_special(const Argument& argument, const Special& special,
-                            Invocation& invocation) {
-  if (special.flag)
-    return set_option(argument.name, argument.words, {Option::flag, &(invocation.*special.flag)});
-  if (special.texts)
-    return set_option(argument.name, argument.words, {Option::texts, &(invocation.*special.texts)});
-  std::optional<std::string>& text = invocation.*special.text;
-  if (text) return given_twice(argument.name);
-  std::string& target = text.emplace();
-  if (&text == &invocation.write && argument.words.empty()) return {};
-  // To run nothing is allowed.
-  const bool command = &text == &invocation.run || &text == &invocation.check;
-  if (command && argument.words.size() == 1 && argument.words[0].empty()) return {};
-  return set_option(argument.name, argument.words, {Option::text, &target});
-}
-
-// Options for the person who sets a client up, and not for the server.
-constexpr std::string_view client_options[] = {"--client-config", "--write", "--only-shell",
-                                               "--remove"};
-
-// Collects the words that a client is to start the server with. It starts it in a folder of its own
-// choice, so a file's relative path becomes an absolute one, unless it begins with a variable or
-// `~`, or cannot be resolved. Returns the option that excludes --client-config, or null.
-const Argument* keep_words(const std::vector<Argument>& arguments, std::vector<std::string>& kept) {
-  for (const Argument& argument : arguments) {
-    if (is_one_of(argument.name, client_options)) continue;
-    std::string_view value = "FILE";
-    if (argument.name != "--config") {
-      const Option* const option = option_called(argument.name);
-      if (!option) return &argument;
-      value = option->part(Option::value);
-    }
-    const bool is_path = starts_with(value, "DIR"sv) || starts_with(value, "FILE"sv);
-    kept.push_back(argument.name);
-    for (const std::string& word : argument.words) {
-      // A word with dashes was given with a `=`: else it would be another option.
-      if (starts_with(word, "--"sv) || word == "-h") {
-        append_all(kept.back(), {"=", word});
-        continue;
-      }
-      kept.push_back(word);
-      if (!is_path || "/$~"sv.find(word[0]) != std::string_view::npos) continue;
-      if (auto path = canonical_path(word)) kept.back() = std::move(*path);
-    }
+// An option of a single value may be given once: the second would silently win. Lists add up.
+Expected<void> set_argument(const Argument& argument, const Option& option, ServerConfig& config) {
+  if (option.group() == Option::command_line) {
+    const bool is_given = option.kind() == Option::one_text &&
+                          *static_cast<std::optional<std::string>*>(option.variable(config));
+    if (is_given) return given_twice(argument.name);
+    return set_option(argument.name, argument.words, option, config);
   }
-  return nullptr;
+  Options& given = config.invocation.given;
+  if (!option.is_list() && contains(given, &option)) return given_twice(argument.name);
+  if (auto ok = set_option(argument.name, argument.words, option, config); !ok) return ok;
+  given.push_back(&option);
+  return {};
 }
 
 // Settles where commands run. An option that has no effect there is an error: an operator who sets
 // it relies on it.
-Expected<void> settle_mode(ServerConfig& config, const Options& given) {
-  const auto invalid = [](const char* option, std::string_view value, const char* choices) {
-    return make_error(ErrorCode::invalid_argument, "Invalid %: %. Must be %.",
-                      {option, in_quotes(value), choices});
-  };
-  std::replace(config.profile.begin(), config.profile.end(), '_', '-');
-  const bool for_user = config.profile == "user-container";
-  if (!for_user && config.profile != "commands")
-    return invalid("profile", config.profile, "'commands' or 'user-container'");
-  if (config.execution_mode.empty()) config.execution_mode = for_user ? "docker" : "local";
+Expected<void> settle_mode(ServerConfig& config) {
+  for (const Feature* const feature : config.features)
+    if (feature->choose_mode)
+      if (auto ok = feature->choose_mode(config); !ok) return ok;
+  if (config.execution_mode.empty()) config.execution_mode = local_mode.name;
   const std::string& mode = config.execution_mode;
-  config.use = mode == "local"        ? Option::local
-               : mode == "docker"     ? Option::docker
-               : mode == "command"    ? Option::command
-               : mode == "ssh"        ? Option::ssh
-               : mode == "slurm"      ? Option::slurm
-               : mode == "kubernetes" ? Option::kubernetes
-                                      : Option::Where{};
-  if (config.place_workspace == no_choice<PlaceWorkspace>)
-    config.place_workspace =
-        config.use == Option::kubernetes ? PlaceWorkspace::remote : PlaceWorkspace::shared;
-  if (config.use == 0)
+  const std::vector<ServerMode> modes = modes_of(config);
+  const auto found = find_where(modes, [&](const ServerMode& known) { return known.name == mode; });
+  if (found == modes.end()) {
+    std::string names;
+    for (std::size_t i = 0; i < modes.size(); ++i)
+      append_all(names, "%'%'",
+                 {i == 0                 ? ""
+                  : i + 1 < modes.size() ? ", "
+                                         : " or ",
+                  modes[i].name});
     return make_error(ErrorCode::invalid_argument,
-                      "Invalid command_line_execution_mode: %. Must be 'local', 'docker', 'ssh', "
-                      "'slurm', 'kubernetes' or 'command'.%",
-                      {in_quotes(mode),
-                       meant_mode(mode, option_called("--execution-mode")->part(Option::detail))});
-  if (for_user && config.use != Option::docker)
-    return make_error(ErrorCode::invalid_argument,
-                      "profile user-container has no execution_mode '%'", {mode});
-  if (for_user && config.user_id.empty())
-    return make_error(ErrorCode::invalid_argument, "profile user-container needs a user_id");
-  const bool lacks_command = config.use == Option::command && config.place_command.empty();
-  if (lacks_command || (config.use == Option::ssh && config.place_host.empty()))
-    return make_error(ErrorCode::invalid_argument, "execution_mode % needs a %",
-                      {mode, lacks_command ? "place_command" : "place_host"});
-  for (const ContainerNetwork network :
-       {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
-    if (config.container_network == name(network)) config.user.container.network = network;
-  if (config.container_network != name(config.user.container.network))
-    return invalid("command_line_docker_network_mode", config.container_network,
-                   "'none', 'bridge', or 'host'");
-  if (for_user) config.use = Option::users;
-  const bool is_named = config.local.sandbox.network == Network::allow;
-  for (const Option* option : given)
-    if (!(option->use & config.use) ||
-        (config.use == Option::docker && !is_named && option->key() == "network"sv))
-      return make_error(
-          ErrorCode::invalid_argument, "% has no effect with %: leave one of them out%",
-          {option->key(),
-           for_user ? "profile user-container"
-                    : concat("execution_mode %", {config.execution_mode}),
-           option->key() == "network"sv
-               ? "; a container has a docker_network_mode or docker_network, or network allow"
-               : ""});
-  if (config.use == Option::docker && is_named == config.local.allowed_domains.empty())
-    return make_error(ErrorCode::invalid_argument,
-                      "network: 'allow' and allow_domains need each other");
+                      "Invalid command_line_execution_mode: %. Must be %.%",
+                      {in_quotes(mode), names, meant_mode(mode, config)});
+  }
+  config.use = found->use;
+  for (const Feature* const feature : config.features)
+    if (feature->check)
+      if (auto ok = feature->check(config); !ok) return ok;
+  for (const Option* option : config.invocation.given)
+    if (!(option->where() & config.use)) return without_effect(*option, config);
   return {};
 }
 
-// Refuses the special options that exclude each other, or that the settings leave no meaning for.
-Expected<void> check_invocation(const Invocation& invocation, const ServerConfig& config,
-                                std::size_t count) {
-  const auto wrong = [](const char* why, Pieces values = {}) {
-    return make_error(ErrorCode::invalid_argument, why, values);
-  };
+// Refuses options of the command line that exclude each other.
+Expected<void> check_invocation(ServerConfig& config) {
+  const Invocation& invocation = config.invocation;
   // By its agent-id a container's first process is known.
-  if (invocation.place && count > (config.local.agent_id.empty() ? 1u : 2u))
-    return wrong("--place takes no option but --agent-id: who uses the place says all");
-  if (invocation.run && invocation.check) return wrong("--run and --check exclude each other");
-  if (invocation.replay && (invocation.run || invocation.check))
-    return wrong("--replay excludes --run and --check");
-  if (invocation.replay && config.use == Option::users)
-    return wrong("--replay has no commands for --profile");
-  if (invocation.output && invocation.report.empty()) return wrong("--output is for --report");
-  if (invocation.sandbox_report && !(config.use & Option::kernel))
-    return wrong("--sandbox-report has nothing to tell of a container; ask --doctor");
-  const bool lists = invocation.places || invocation.places_remove;
-  if (lists && !(config.use & Option::engines))
-    return wrong("execution_mode % makes no places to list", {config.execution_mode});
-  if (invocation.explain && !invocation.sandbox_report)
-    return wrong("--explain is for --sandbox-report");
-  if (invocation.json && !lists && !invocation.replay && !invocation.help_all &&
-      !invocation.explain)
-    return wrong("--json is for --places, --places-remove, --replay, --help-all and --explain");
-  if (invocation.write && !invocation.client_config) return wrong("--write is for --client-config");
-  if (invocation.remove && !invocation.client_config)
-    return wrong("--remove is for --client-config");
-  if (invocation.only_shell && (!invocation.write || invocation.remove))
-    return wrong("--only-shell is for --client-config NAME --write");
-  if (invocation.check && config.use == Option::users)
-    return wrong("--check has no policy to ask with --profile");
+  if (invocation.place && invocation.arguments.size() > (config.local.agent_id.empty() ? 1u : 2u))
+    return make_error(ErrorCode::invalid_argument,
+                      "--place takes no option but --agent-id: who uses the place says all");
+  if (invocation.run && invocation.check)
+    return make_error(ErrorCode::invalid_argument, "--run and --check exclude each other");
+  for (const Feature* const feature : config.features)
+    if (feature->check_call)
+      if (auto ok = feature->check_call(config); !ok) return ok;
   return {};
 }
 
@@ -55791,46 +55943,34 @@ Expected<void> check_invocation(const Invocation& invocation, const ServerConfig
 
 CODEEXEC_INNER {
 
+SharedError without_effect(const Option& option, const ServerConfig& config, const char* advice) {
+  return make_error(
+      ErrorCode::invalid_argument, "% has no effect with %: leave one of them out%",
+      {option.key(),
+       config.profile_text.empty() ? concat("execution_mode %", {config.execution_mode})
+                                   : config.profile_text,
+       advice});
+}
+
 // The command line may hold an option of a single value once, and lists several times: their values
 // add up. The configuration file comes last, so that it knows which options are given already.
-Expected<Invocation> read_command_line(int argc, char** argv, ServerConfig& config) {
-  auto arguments = split_arguments(argc, argv);
+Expected<void> read_command_line(int argc, char** argv, ServerConfig& config) {
+  auto arguments = split_arguments(argc, argv, config);
   if (!arguments) return arguments.failure();
-  Invocation invocation;
-  Options given;
-  for (const Argument& argument : *arguments) {
-    const std::string_view name = std::string_view(argument.name).substr(2);
-    const Special* const special = find_where(specials, [&](const Special& known) {
-      return Option::part(known.row, Option::name) == name;
-    });
-    if (special != std::end(specials)) {
-      if (auto ok = take_special(argument, *special, invocation); !ok) return ok.failure();
-      continue;
-    }
-    const Option* const option = option_called(argument.name);
-    if (!option)
-      return unknown_option(argument, &argument == arguments->data() ? nullptr : &argument - 1);
-    const Option::Target target = option->target(config);
-    // Of a single value the second would silently win; lists add up.
-    if (!target.is_list() && contains(given, option)) return given_twice(argument.name);
-    if (auto ok = set_option(argument.name, argument.words, target); !ok) return ok.failure();
-    given.push_back(option);
+  Invocation& invocation = config.invocation;
+  invocation.arguments = std::move(*arguments);
+  const Argument* before = nullptr;
+  for (const Argument& argument : invocation.arguments) {
+    const Option* const option = config.options.find(std::string_view(argument.name).substr(2));
+    if (!option) return unknown_option(argument, before, config);
+    if (auto ok = set_argument(argument, *option, config); !ok) return ok;
+    before = &argument;
   }
-  if (invocation.config) {
-    if (auto ok = read_config(*invocation.config, config, given); !ok) return ok.failure();
-  }
-  if (auto ok = settle_mode(config, given); !ok) return ok.failure();
-  if (auto ok = check_invocation(invocation, config, arguments->size()); !ok) return ok.failure();
-  invocation.given = given;
-  if (invocation.client_config) {
-    if (const Argument* const other = keep_words(*arguments, invocation.words))
-      return make_error(ErrorCode::invalid_argument, "--client-config and % exclude each other",
-                        {other->name});
-    if (invocation.remove && !invocation.words.empty())
-      return make_error(ErrorCode::invalid_argument, "--remove and % exclude each other",
-                        {invocation.words[0]});
-  }
-  return invocation;
+  invocation.is_single = invocation.run || invocation.check;
+  if (invocation.config)
+    if (auto ok = read_config(*invocation.config, config); !ok) return ok;
+  if (auto ok = settle_mode(config); !ok) return ok;
+  return check_invocation(config);
 }
 
 }  // inner
@@ -56346,8 +56486,24 @@ mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
   return answer_about(set, id, "signal", Json(), "Process already terminated");
 }
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_71
+
+#if !defined(CODEEXEC_GROUP_72) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS))
+#define CODEEXEC_GROUP_72
+
 // tools/tool_texts_internal.hpp -------------------------------------------------------------------
 // The texts of tools: a row for each tool, and in it a row for each parameter.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // What a tool does. Clients ask their users by that.
 enum class ToolEffect : char { reads, writes, runs };
@@ -56432,8 +56588,19 @@ mcp::Tool tool_of(const NameTable& texts, std::size_t row, const ToolFacts& fact
 
 }  // inner
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_72
+
+#if !defined(CODEEXEC_GROUP_73) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_73
+
 // tools/catalogue.cpp -----------------------------------------------------------------------------
 // The tools as clients see them.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 namespace {
 
@@ -56747,7 +56914,7 @@ Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor
 }
 
 // tools/check.cpp ---------------------------------------------------------------------------------
-// --check: judging without running; --verify-audit.
+// --check: judging without running.
 
 namespace {
 
@@ -56796,1527 +56963,10 @@ int check_lines(const Executor& executor) {
 
 CODEEXEC_INNER {
 
-int verify_audit(const std::string& path) {
-  bool is_whole = true;
-  const auto text = verified_audit(path, is_whole);
-  if (!text) return fail(2, text.error().message);
-  return print_answer(*text, is_whole ? 0 : 1);
-}
-
 int check(const Executor& executor, const std::string& script) {
   if (script == "-") return check_lines(executor);
   const Judgement judgement = executor.judge(Command::shell(script));
   return print_answer(to_json(judgement).dump() + "\n", status_after(0, judgement.verdict));
-}
-
-// tools/client_files_internal.hpp -----------------------------------------------------------------
-// The files of MCP clients: where they are, what stands in them, and how they are changed.
-//
-//   client_table.cpp       the clients, and the files that belong together
-//   client_entry.cpp       what goes into such a file, and what a file has of it
-//   client_protection.cpp  what an entry protects, and what a new one would lose
-//   json_edit.cpp, toml_edit.cpp     changes within a text, which keep all other bytes
-//   client_diff.cpp        a change as a person reads it
-//   client_write.cpp       a changed file takes the place of the one before
-//   client_config.cpp      the command, --client-config
-//   client_examine.cpp     what --doctor says of them
-
-// The table ---------------------------------------------------------------------------------------
-
-// The form of an entry in a client's file.
-enum class EntryFormat : char {
-  json,           // {"command": PROGRAM, "args": [...]}
-  typed_json,     // with "type": "stdio"
-  copilot_json,   // with "type": "local" and "tools"
-  opencode_json,  // {"type": "local", "command": [PROGRAM, ...], "enabled": true}
-  toml,
-  yaml
-};
-
-// The names that lead to a value in a file, from the outermost object on.
-using MemberPath = std::vector<std::string_view>;
-
-// Where a file is: $variable/file, or ~/folder/file when the variable has no absolute path.
-struct UserFile {
-  const char* variable;
-  const char* folder;  // empty, or with a `/`
-  const char* file;
-};
-
-// The setting of a client that switches its own command tool off.
-struct OwnShell {
-  constexpr bool has_setting() const { return path[0] != nullptr; }
-  MemberPath member() const {
-    MemberPath names;
-    for (const char* const name : path)
-      if (name) names.emplace_back(name);
-    return names;
-  }
-  // A file of its own, for the user and for a project. Else it stands in the file with the servers.
-  constexpr bool has_file() const { return user.file != nullptr; }
-
-  const char* tool = nullptr;   // as the client's documents call it; null: it has none
-  const char* by_hand = "";     // what to do where there is no setting in a file
-  const char* path[5] = {};     // of the member
-  const char* value = nullptr;  // in it, or what the member is
-  bool is_list = false;         // the value is one of a list
-  UserFile user = {"", "", nullptr};
-  const char* project = nullptr;
-};
-
-// A client. Each function sets the columns that its name and arguments name.
-struct Client {
-  constexpr Client(const char* its_name, const char* its_title, EntryFormat its_format)
-      : name(its_name), title(its_title), format(its_format) {}
-
-  // `servers`: the name of the object with the servers.
-  constexpr Client user_file(const char* servers, UserFile file) const {
-    Client changed = *this;
-    changed.key = servers;
-    changed.user = file;
-    return changed;
-  }
-  // The file of one project, for the same servers.
-  constexpr Client project_file(const char* file) const {
-    Client changed = *this;
-    changed.project = file;
-    return changed;
-  }
-  // A folder of the home that is there when the client is; else that of its file.
-  constexpr Client sign(const char* folder) const {
-    Client changed = *this;
-    changed.installed = folder;
-    return changed;
-  }
-  // The sign at which the client puts values into arguments.
-  constexpr Client replaces(const char* text) const {
-    Client changed = *this;
-    changed.replaced = text;
-    return changed;
-  }
-  // Its member of an entry that lets the model call the tools without a question each time.
-  constexpr Client approval(const char* member, const char* value, const char* words) const {
-    Client changed = *this;
-    changed.approval_member = member;
-    changed.approval_value = value;
-    changed.approval_words = words;
-    return changed;
-  }
-  // A member of the file that switches the tool off.
-  constexpr Client shell(const char* tool, OwnShell setting) const {
-    Client changed = *this;
-    changed.own_shell = setting;
-    changed.own_shell.tool = tool;
-    return changed;
-  }
-  // There is none, and the person does it.
-  constexpr Client shell_by_hand(const char* tool, const char* how) const {
-    Client changed = *this;
-    changed.own_shell.tool = tool;
-    changed.own_shell.by_hand = how;
-    return changed;
-  }
-
-  const char* name;
-  const char* title;
-  EntryFormat format;
-  const char* key = "";
-  UserFile user = {"", "", ""};
-  const char* project = "";
-  const char* installed = "";
-  const char* replaced = "";
-  const char* approval_member = nullptr;
-  const char* approval_value = nullptr;  // JSON
-  const char* approval_words = "";       // how it asks, and what to do without a person
-  OwnShell own_shell = {};
-};
-
-// The clients in the order of the documents.
-struct Clients {
-  const Client* first;
-  const Client* last;
-  const Client* begin() const { return first; }
-  const Client* end() const { return last; }
-};
-Clients known_clients();
-
-// That client, or null.
-const Client* find_client(std::string_view name);
-
-// The names of all, with commas.
-std::string client_names();
-
-// Whether a folder of the client, or its file, is there.
-bool seems_installed(const Client& client);
-
-// Where an entry of a client goes, and its setting.
-struct ClientPlace {
-  std::string file = {};
-  std::string settings = {};  // empty: there is none that goes with such a file
-  std::string project = {};   // a folder that neither file may be outside of; or empty
-};
-
-// `file` as the user gave it; empty: the client's usual one. Fails when there is none.
-Expected<ClientPlace> client_place_of(const Client& client, const std::string& file);
-
-// The text of a file -----------------------------------------------------------------------------
-
-// Functions that change a text return what is wrong with it, or nothing. A text in which something
-// is wrong is not changed for good.
-
-// Sets the value of a member, and makes the objects around it.
-std::string set_json_member(std::string& text, const MemberPath& path, const Json& value);
-
-// Adds a text to the list at `path`, which is made when it is not there.
-std::string add_to_json_list(std::string& text, const MemberPath& path, std::string_view item);
-
-// Takes a member out, and the objects around it that have no other, but not the outermost one.
-std::string remove_json_member(std::string& text, const MemberPath& path);
-
-// Takes a text out of a list, and the list with it when it had no other.
-std::string remove_from_json_list(std::string& text, const MemberPath& path, std::string_view item);
-
-// Why a text is no JSON object that can be edited; empty: it is one. A text of blanks is.
-std::string json_trouble(std::string_view text);
-
-// A table of a TOML file, as far as it is read here: by lines.
-struct TomlTable {
-  const char* header;  // such as "[mcp_servers.codeexec]"
-  const char* first;   // the first name in it
-  const char* last;    // and the last, when there are two
-};
-inline constexpr TomlTable codex_server = {"[mcp_servers.codeexec]", "mcp_servers", "codeexec"};
-inline constexpr TomlTable codex_features = {"[features]", "features", ""};
-
-// A line of a table: the key, and all behind its `=`.
-struct TomlLine {
-  std::size_t begin = 0;  // in the text
-  std::size_t end = 0;    // behind its line end
-  std::string_view key = {};
-  std::string_view value = {};
-};
-struct TomlLines {
-  bool is_there = false;
-  std::size_t begin = 0;  // of the header
-  std::size_t end = 0;    // of the last line that is not empty
-  std::vector<TomlLine> lines = {};
-};
-
-// The lines of a table; those of none when it is not there. Fails for a text that may have it in
-// another form, or a value of several lines in it.
-Expected<TomlLines> read_toml_table(std::string_view text, const TomlTable& table);
-
-// A value of one line: a text, a list of texts or a truth. Null: it is another one.
-Json toml_value(std::string_view value);
-
-// Sets keys of a table, which is made when it is not there.
-std::string set_toml_keys(std::string& text, const TomlTable& table, const Json& members);
-
-// Takes keys out; with no key in `keys` the whole table. A table without keys goes, too.
-std::string remove_toml_keys(std::string& text, const TomlTable& table,
-                             const std::vector<std::string_view>& keys);
-
-// A unified diff, with at most 400 bytes of each line.
-std::string unified_diff(std::string_view path, std::string_view old, std::string_view edited);
-
-// A file -----------------------------------------------------------------------------------------
-
-// A file that is read, edited, shown and then written.
-struct ClientFile {
-  // Reads it. A symbolic link is followed, and `path` becomes that of the file, but not out of
-  // `project`. Returns what is wrong, or nothing.
-  std::string read(const std::string& name, const std::string& project);
-  // The difference; empty when there is none.
-  std::string difference() const;
-  // Replaces the file. Returns what is wrong, or nothing.
-  std::string write();
-
-  std::string path = {};
-  bool is_new = false;
-  std::string before = {};
-  std::string text = {};
-  std::string backup = {};  // after write(): the file with the old bytes, or empty
-};
-
-// The most bytes of a client's file, which is read whole.
-inline constexpr std::size_t longest_client_file = std::size_t{8} << 20;
-
-// An entry ---------------------------------------------------------------------------------------
-
-inline constexpr std::string_view server_name = "codeexec";
-
-// The variable of our entry that says that its setting was made here, and what was there before.
-// In TOML a comment behind the setting does.
-inline constexpr const char* shell_variable = "CODEEXEC_ONLY_SHELL";
-
-// The entry of this server in a file, as it was found.
-struct FoundEntry {
-  bool is_there = false;
-  bool is_ours = true;  // it starts a program that may be this one
-  std::string program = {};
-  std::vector<std::string> words = {};
-  bool has_approval = false;
-  bool is_approved = false;                      // with the value that is written here
-  std::optional<std::string> shell_before = {};  // the variable's value
-};
-
-// The members of an entry, but for the approval.
-Json entry_members(const Client& client, const std::string& program,
-                   const std::vector<std::string>& words);
-
-// The whole file with nothing but such an entry, for a person to paste.
-std::string entry_text(const Client& client, const Json& members);
-
-// Fails when the text cannot be read.
-Expected<FoundEntry> find_entry(const Client& client, std::string_view text);
-
-// What of an entry in `text` is to be changed.
-struct EntryChange {
-  Json members = {};
-  bool approve = false;
-  bool disapprove = false;
-  std::optional<std::string> shell_before = {};  // the variable is set to it
-};
-std::string change_entry(const Client& client, std::string& text, const EntryChange& change);
-std::string remove_entry(const Client& client, std::string& text);
-
-// Whether the setting is in force in that text, and of which bytes it was before.
-Expected<bool> is_shell_off(const Client& client, std::string_view text);
-// `before` becomes what remove_shell_setting() needs to put it back.
-std::string add_shell_setting(const Client& client, std::string& text, std::string& before);
-// Only a setting that was made here. `was_ours`: it was, and is gone.
-std::string remove_shell_setting(const Client& client, std::string& text,
-                                 const std::optional<std::string>& before, bool& was_ours);
-
-// Protection -------------------------------------------------------------------------------------
-
-// Whether commands of a server with these options are held to some place.
-bool is_confined(const ServerConfig& config);
-
-// Whether such words of an entry hold them, as far as words show.
-bool words_confine(const std::vector<std::string>& words);
-
-// What the options protect, in a line.
-std::string protection_text(const ServerConfig& config);
-
-// Lines about what they do not.
-std::vector<std::string> protection_warnings(const ServerConfig& config);
-
-// What the entry has that the new options do not: why it is not replaced; or empty.
-std::string lost_protection(const FoundEntry& entry, const Invocation& invocation,
-                            const ServerConfig& config);
-
-// --doctor ---------------------------------------------------------------------------------------
-
-// A line for each client whose file is there: is our entry in it, and is its own shell on?
-void add_clients(DoctorReport& report);
-
-}  // inner
-
-// tools/client_config.cpp -------------------------------------------------------------------------
-// --client-config: what a client's configuration needs to start this server; --write, --only-shell
-// and --remove.
-//
-//   read the files -> edit their texts -> what will be protected, the difference -> write
-//
-// What to paste goes to standard output, or the difference; all else to standard error. A file that
-// is not understood for certain (comments in JSON, YAML, unusual TOML) stays as it is, and what to
-// paste is printed.
-
-namespace {
-
-// One run of the command.
-struct ClientCommand {
-  const Client& client;
-  const Invocation& invocation;
-  const ServerConfig& config;
-  ClientPlace place = {};
-  ClientFile servers = {};
-  ClientFile settings = {};  // not read when the setting stands among the servers
-  EntryChange change = {};
-
-  bool has_settings_file() const { return place.settings != place.file; }
-  // Where the setting stands.
-  ClientFile& shell_file() { return has_settings_file() ? settings : servers; }
-};
-
-// Of options of a server, that a client or its shell may take for something else.
-std::string check_client_words(const Client& client, const std::vector<std::string>& words) {
-  for (const std::string& word : words) {
-    if (!is_utf8(word)) return concat("%: not UTF-8", {in_quotes(word)});
-    if (client.replaced[0] && word.find(client.replaced) != std::string::npos)
-      warn(concat("%: this client takes what follows % for a variable",
-                  {in_quotes(word), client.replaced}));
-  }
-  return {};
-}
-
-// Our members of the entry, with the approval if there is one.
-Json whole_entry(const ClientCommand& command) {
-  Json members = command.change.members;
-  if (command.change.approve)
-    members.set(command.client.approval_member, *Json::parse(command.client.approval_value));
-  return members;
-}
-
-void tell_protection(const ClientCommand& command) {
-  const Client& client = command.client;
-  warn(protection_text(command.config));
-  for (const std::string& line : protection_warnings(command.config)) warn(line);
-  if (command.change.approve)
-    warn(concat("approval: % is set, as the policy and the sandbox hold the commands; %",
-                {client.approval_member, client.approval_words}));
-  else if (client.approval_value)
-    warn(concat("approval: % is not set, as commands are not confined; %",
-                {client.approval_member, client.approval_words}));
-  else if (client.approval_words[0])
-    warn(concat("approval: %", {client.approval_words}));
-}
-
-// What to paste, and why it was not written.
-int print_entry(const ClientCommand& command, int status, const std::string& message) {
-  if (!print(entry_text(command.client, whole_entry(command))))
-    return fail(1, "cannot write to standard output");
-  return fail(status, message);
-}
-
-int refuse_file(const ClientCommand& command, const std::string& file, const std::string& problem) {
-  return print_entry(command, 1,
-                     concat("%: %; nothing was written, paste this", {in_quotes(file), problem}));
-}
-
-// Asks the person at the terminal. No answer is no.
-bool ask_person(const Client& client) {
-  if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) return false;
-  const std::string question =
-      concat("Switch %'s own % off, so that commands go through codeexec only? [y/N] ",
-             {client.title, client.own_shell.tool});
-  if (write_all(STDERR_FILENO, question) != 0) return false;
-  std::string answer;
-  for (char c = '\0'; answer.size() < 100 && ::read(STDIN_FILENO, &c, 1) == 1 && c != '\n';)
-    answer += c;
-  answer = in_lower_case(without_blanks(answer));
-  return answer == "y" || answer == "yes";
-}
-
-// Switches the client's own command tool off, when that is wanted. Returns what is wrong, or
-// nothing; `told` becomes what the person has to know of it.
-std::string edit_shell(ClientCommand& command, std::string& told) {
-  const Client& client = command.client;
-  const OwnShell& shell = client.own_shell;
-  const bool wanted = command.invocation.only_shell;
-  if (!shell.tool) {
-    if (wanted) told = concat("% has no setting for a command tool of its own", {client.title});
-    return {};
-  }
-  if (!shell.has_setting()) {
-    told = concat("%'s own % is on, and no setting of its files switches it off: %",
-                  {client.title, shell.tool, shell.by_hand});
-    return {};
-  }
-  if (command.place.settings.empty()) {
-    told =
-        concat("whether %'s own % is on is not known: its settings go with its usual file%%",
-               {client.title, shell.tool, client.project[0] ? " and with " : "", client.project});
-    return wanted ? told : std::string();
-  }
-  if (command.has_settings_file()) {
-    std::string problem = command.settings.read(command.place.settings, command.place.project);
-    if (!problem.empty())
-      return wanted ? concat("%: %", {in_quotes(command.settings.path), problem}) : std::string();
-  }
-  ClientFile& file = command.shell_file();
-  const auto is_off = is_shell_off(client, file.text);
-  if (!is_off && !wanted) return {};
-  if (!is_off) return concat("%: %", {in_quotes(file.path), is_off.error().message});
-  if (*is_off) return {};
-  if (!wanted && !ask_person(client)) {
-    told = concat("%'s own % stays on, and nothing here confines it: --only-shell switches it off",
-                  {client.title, shell.tool});
-    return {};
-  }
-  std::string before;
-  std::string problem = add_shell_setting(client, file.text, before);
-  if (!problem.empty()) return concat("%: %", {in_quotes(file.path), problem});
-  command.change.shell_before = before;
-  return {};
-}
-
-// Shows the differences of both files.
-bool print_differences(const ClientCommand& command) {
-  return print(concat({command.servers.difference(), command.settings.difference()}));
-}
-
-// Writes a file that differs. `done` gets the words for it.
-std::string write_changed(ClientFile& file, const char* what, std::vector<std::string>& done) {
-  if (file.difference().empty()) return {};
-  std::string problem = file.write();
-  if (!problem.empty()) return problem;
-  done.push_back(file.backup.empty() ? concat("% has this %", {printable(file.path), what})
-                                     : concat("% is changed; the file before is %",
-                                              {printable(file.path), printable(file.backup)}));
-  return {};
-}
-
-// Writes both. When the second one fails, the first is said to be done.
-int write_both(ClientCommand& command, bool setting_first) {
-  std::vector<std::string> done;
-  for (const bool is_first : {true, false}) {
-    const bool is_setting = is_first == setting_first;
-    ClientFile& file = is_setting ? command.settings : command.servers;
-    const std::string problem = write_changed(file, is_setting ? "setting" : "entry", done);
-    if (problem.empty()) continue;
-    for (const std::string& line : done) warn(line);
-    if (done.empty() && !command.invocation.remove) return refuse_file(command, file.path, problem);
-    return fail(1, concat("%: %; it is as it was", {in_quotes(file.path), problem}));
-  }
-  for (const std::string& line : done) warn(line);
-  return 0;
-}
-
-int write_entry(ClientCommand& command) {
-  const Client& client = command.client;
-  if (client.format == EntryFormat::yaml)
-    return refuse_file(command, command.place.file, "YAML is not edited here");
-  ClientFile& servers = command.servers;
-  std::string problem = servers.read(command.place.file, command.place.project);
-  if (!problem.empty()) return refuse_file(command, servers.path, problem);
-  const auto entry = find_entry(client, servers.text);
-  if (!entry) return refuse_file(command, servers.path, entry.error().message);
-  problem = lost_protection(*entry, command.invocation, command.config);
-  if (!problem.empty())
-    return fail(1, concat("%: %; nothing was written", {in_quotes(servers.path), problem}));
-  std::string told;
-  problem = edit_shell(command, told);
-  if (!problem.empty()) return fail(1, concat("%; nothing was written", {problem}));
-  problem = change_entry(client, servers.text, command.change);
-  if (!problem.empty()) return refuse_file(command, servers.path, problem);
-  if (servers.difference().empty() && command.settings.difference().empty()) {
-    if (!told.empty()) warn(told);
-    return fail(0, concat("% has this entry", {printable(servers.path)}));
-  }
-  if (!seems_installed(client)) warn(concat("% does not seem to be installed", {client.title}));
-  tell_protection(command);
-  if (!told.empty()) warn(told);
-  if (!print_differences(command)) return fail(1, "cannot write to standard output");
-  return write_both(command, false);
-}
-
-// Takes the setting out of its file, if it was made here.
-std::string restore_shell(ClientCommand& command, const FoundEntry& entry, std::string& told) {
-  const Client& client = command.client;
-  if (!client.own_shell.has_setting() || command.place.settings.empty()) return {};
-  if (command.has_settings_file()) {
-    std::string problem = command.settings.read(command.place.settings, command.place.project);
-    if (!problem.empty()) return concat("%: %", {in_quotes(command.settings.path), problem});
-  }
-  ClientFile& file = command.shell_file();
-  bool was_ours = false;
-  const std::string problem = remove_shell_setting(client, file.text, entry.shell_before, was_ours);
-  if (!problem.empty()) return concat("%: %", {in_quotes(file.path), problem});
-  const auto is_off = is_shell_off(client, file.text);
-  if (is_off && *is_off)
-    told =
-        concat("%'s own % stays off: that was not set here", {client.title, client.own_shell.tool});
-  return {};
-}
-
-int remove_all(ClientCommand& command) {
-  const Client& client = command.client;
-  if (client.format == EntryFormat::yaml)
-    return fail(1, "YAML is not edited here: take the server command_line out by hand");
-  ClientFile& servers = command.servers;
-  const auto refused = [](const std::string& why) {
-    return fail(1, concat("%; nothing was written", {why}));
-  };
-  std::string problem = servers.read(command.place.file, command.place.project);
-  if (!problem.empty()) return refused(concat("%: %", {in_quotes(servers.path), problem}));
-  const auto entry = find_entry(client, servers.text);
-  if (!entry) return refused(concat("%: %", {in_quotes(servers.path), entry.error().message}));
-  std::string told;
-  if (problem = restore_shell(command, *entry, told); !problem.empty()) return refused(problem);
-  if (problem = remove_entry(client, servers.text); !problem.empty())
-    return refused(concat("%: %", {in_quotes(servers.path), problem}));
-  if (!told.empty()) warn(told);
-  if (servers.difference().empty() && command.settings.difference().empty())
-    return fail(0, concat("% has no entry for this server", {printable(servers.path)}));
-  if (!print_differences(command)) return fail(1, "cannot write to standard output");
-  return write_both(command, true);
-}
-
-int show_entry(const ClientCommand& command) {
-  const Client& client = command.client;
-  tell_protection(command);
-  const bool is_yaml = client.format == EntryFormat::yaml;
-  return print_entry(
-      command, 0,
-      concat(is_yaml ? "put this below backend: of an agent, in % or any other file of yours%%"
-                     : "put this into %%%; --write puts it there",
-             {printable(command.place.file), client.project[0] ? ", or of one project: " : "",
-              client.project}));
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-int run_client_config(const Invocation& invocation, const ServerConfig& config) {
-  const Client* const client = find_client(*invocation.client_config);
-  if (!client)
-    return fail(2, concat("--client-config: % is none of %",
-                          {in_quotes(*invocation.client_config), client_names()}));
-  if (const std::string problem = check_client_words(*client, invocation.words); !problem.empty())
-    return fail(2, problem);
-  ClientCommand command = {*client, invocation, config};
-  auto place = client_place_of(*client, invocation.write.value_or(std::string()));
-  if (!place) return fail(1, place.error().message);
-  command.place = std::move(*place);
-  if (invocation.remove) return remove_all(command);
-  const auto program = own_program();
-  if (!program) return fail(1, program.error().message);
-  command.change.members = entry_members(*client, *program, invocation.words);
-  command.change.approve = client->approval_value && is_confined(config);
-  command.change.disapprove = client->approval_value && !is_confined(config);
-  return invocation.write ? write_entry(command) : show_entry(command);
-}
-
-}  // inner
-
-// tools/client_diff.cpp ---------------------------------------------------------------------------
-// A change of a file as a person reads it, and patch(1).
-
-namespace {
-
-using Lines = std::vector<std::string_view>;
-
-Lines lines_of(std::string_view text) {
-  Lines lines;
-  while (!text.empty()) lines.push_back(take_part(text, '\n'));
-  return lines;
-}
-
-// Lines from `begin` up to `end` for a terminal, each behind `sign`, and at most 400 bytes of each.
-void append_lines(std::string& out, char sign, const Lines& lines, std::size_t begin,
-                  std::size_t end) {
-  for (; begin < end; ++begin) {
-    std::string_view line = lines[begin].substr(0, 400);
-    out += sign;
-    for (bool first = true; first || !line.empty(); first = false)
-      append_all(out, {first ? "" : "\t", printable(take_part(line, '\t'))});
-    out += lines[begin].size() > 400 ? " ...\n" : "\n";
-  }
-}
-
-// Lines [begin, end) of one text that stand in the place of those of another one.
-struct LineChange {
-  std::size_t old_begin = 0;
-  std::size_t old_end = 0;
-  std::size_t new_begin = 0;
-  std::size_t new_end = 0;
-};
-
-// Whether two lines are the same there, and the next ones, unless one text ends.
-bool agree(const Lines& old, std::size_t i, const Lines& edited, std::size_t j) {
-  if (old[i] != edited[j]) return false;
-  return i + 1 == old.size() || j + 1 == edited.size() || old[i + 1] == edited[j + 1];
-}
-
-// The changes of a text. Edits are few and small: behind each, the texts agree again within some
-// lines. Where they do not, all up to what is the same at the end is one change.
-std::vector<LineChange> changes_of(const Lines& old, const Lines& edited) {
-  constexpr std::size_t window = 60;
-  const std::size_t shorter = std::min(old.size(), edited.size());
-  std::size_t i = 0;
-  while (i < shorter && old[i] == edited[i]) ++i;
-  std::size_t j = i;
-  std::size_t below = 0;
-  while (below < shorter - i && old[old.size() - 1 - below] == edited[edited.size() - 1 - below])
-    ++below;
-  const std::size_t old_end = old.size() - below;
-  const std::size_t new_end = edited.size() - below;
-  std::vector<LineChange> changes;
-  while (i < old_end || j < new_end) {
-    LineChange change = {i, old_end, j, new_end};
-    bool is_found = false;
-    for (std::size_t sum = 1; sum <= window && !is_found; ++sum)
-      for (std::size_t skipped = 0; skipped <= sum && !is_found; ++skipped) {
-        const std::size_t old_at = i + skipped;
-        const std::size_t new_at = j + sum - skipped;
-        if (old_at >= old_end || new_at >= new_end) continue;
-        is_found = agree(old, old_at, edited, new_at);
-        if (is_found) change = {i, old_at, j, new_at};
-      }
-    changes.push_back(change);
-    i = change.old_end;
-    j = change.new_end;
-    while (i < old_end && j < new_end && old[i] == edited[j]) {
-      ++i;
-      ++j;
-    }
-  }
-  return changes;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string unified_diff(std::string_view path, std::string_view old_text,
-                         std::string_view edited_text) {
-  constexpr std::size_t most_context = 3;
-  const Lines old = lines_of(old_text);
-  const Lines edited = lines_of(edited_text);
-  const std::vector<LineChange> changes = changes_of(old, edited);
-  std::string diff = concat("--- %\n+++ %\n", {old.empty() ? "/dev/null" : path, path});
-  for (std::size_t first = 0; first < changes.size();) {
-    std::size_t last = first;  // of the hunk: changes whose context meets
-    while (last + 1 < changes.size() &&
-           changes[last + 1].old_begin - changes[last].old_end <= 2 * most_context)
-      ++last;
-    const std::size_t before = std::min(changes[first].old_begin, most_context);
-    const std::size_t after = std::min(old.size() - changes[last].old_end, most_context);
-    std::size_t at = changes[first].old_begin - before;
-    const std::size_t new_at = changes[first].new_begin - before;
-    append_all(diff, "@@ -%,% +%,% @@\n",
-               {old.empty() ? 0 : at + 1, changes[last].old_end + after - at, new_at + 1,
-                changes[last].new_end + after - new_at});
-    for (; first <= last; ++first) {
-      const LineChange& change = changes[first];
-      append_lines(diff, ' ', old, at, change.old_begin);
-      append_lines(diff, '-', old, change.old_begin, change.old_end);
-      append_lines(diff, '+', edited, change.new_begin, change.new_end);
-      at = change.old_end;
-    }
-    append_lines(diff, ' ', old, at, at + after);
-  }
-  return diff;
-}
-
-}  // inner
-
-// tools/client_entry.cpp --------------------------------------------------------------------------
-// The entry of this server in a client's file, and the setting for the client's own command tool.
-
-namespace {
-
-bool has_environment_of_its_own(const Client& client) {
-  return client.format == EntryFormat::opencode_json;
-}
-
-// Where our variable is.
-MemberPath variable_path(const Client& client) {
-  return {client.key, server_name, has_environment_of_its_own(client) ? "environment" : "env",
-          shell_variable};
-}
-
-// Programs that start another one, and add no protection by it.
-constexpr std::string_view plain_starters[] = {"uvx", "uv", "pipx", "npx", "python", "python3"};
-
-bool may_be_ours(std::string_view program) {
-  const std::string_view name = base_name(program);
-  return program.empty() || starts_with(name, server_name) || is_one_of(name, plain_starters);
-}
-
-// The texts of a list; false: it is something else.
-bool add_texts(const Json& list, std::vector<std::string>& words) {
-  for (const Json& item : list.items()) {
-    if (!item.is_string()) return false;
-    words.push_back(item.as_string());
-  }
-  return list.is_array();
-}
-
-// `command` is a program, or a list that begins with it.
-void read_command(const Json& command, const Json* words, FoundEntry& entry) {
-  std::vector<std::string> all;
-  if (command.is_string()) all.push_back(command.as_string());
-  if (command.is_array() && !add_texts(command, all)) entry.is_ours = false;
-  if (words && !add_texts(*words, all)) entry.is_ours = false;
-  if (!command.is_null() && !all.empty()) {
-    entry.program = all[0];
-    all.erase(all.begin());
-  }
-  entry.words = std::move(all);
-  if (!may_be_ours(entry.program)) entry.is_ours = false;
-}
-
-Json approval_of(const Client& client) {
-  return client.approval_value ? *Json::parse(client.approval_value) : Json();
-}
-
-Expected<FoundEntry> find_json_entry(const Client& client, std::string_view text) {
-  if (const std::string problem = json_trouble(text); !problem.empty())
-    return make_error(ErrorCode::parse, "%", {problem});
-  FoundEntry found;
-  const auto whole = Json::parse(text);
-  const Json* const entry = whole ? (*whole)[client.key].find(server_name) : nullptr;
-  if (!entry) return found;
-  found.is_there = true;
-  read_command((*entry)["command"], entry->find("args"), found);
-  for (const char* const address : {"url", "httpUrl", "serverUrl"})
-    if (entry->find(address)) found.is_ours = false;
-  if (client.approval_member) {
-    found.has_approval = entry->find(client.approval_member) != nullptr;
-    found.is_approved = (*entry)[client.approval_member] == approval_of(client);
-  }
-  const Json& before = (*entry)[variable_path(client)[2]][shell_variable];
-  if (before.is_string()) found.shell_before = before.as_string();
-  return found;
-}
-
-Expected<FoundEntry> find_toml_entry(const Client& client, std::string_view text) {
-  const auto table = read_toml_table(text, codex_server);
-  if (!table) return table.failure();
-  FoundEntry found;
-  found.is_there = table->is_there;
-  Json command;
-  std::optional<Json> words;
-  for (const TomlLine& line : table->lines) {
-    if (line.key == "command"sv) command = toml_value(line.value);
-    if (line.key == "args"sv) words = toml_value(line.value);
-    if (line.key == "url"sv || ((line.key == "command"sv) && !command.is_string()))
-      found.is_ours = false;
-    if (line.key != client.approval_member) continue;
-    found.has_approval = true;
-    found.is_approved = toml_value(line.value) == approval_of(client);
-  }
-  read_command(command, words ? &*words : nullptr, found);
-  return found;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-Json entry_members(const Client& client, const std::string& program,
-                   const std::vector<std::string>& words) {
-  Json members = Json::object();
-  if (client.format == EntryFormat::opencode_json) {
-    Json command = Json::array({Json(program)});
-    for (const std::string& word : words) command.push_back(Json(word));
-    set_member(members, "type", "local");
-    set_member(members, "command", std::move(command));
-    set_member(members, "enabled", true);
-    return members;
-  }
-  if (client.format == EntryFormat::typed_json) set_member(members, "type", "stdio");
-  if (client.format == EntryFormat::copilot_json) set_member(members, "type", "local");
-  set_member(members, "command", program);
-  set_member(members, "args", list_of(words));
-  if (client.format == EntryFormat::copilot_json)
-    set_member(members, "tools", Json::array({Json("*")}));
-  return members;
-}
-
-// MassGen's YAML has its own name for the server, so that it adds none and the tool keeps its id.
-std::string entry_text(const Client& client, const Json& members) {
-  if (client.format == EntryFormat::yaml) {
-    const std::string& program = members["command"].as_string();
-    return concat(
-        "mcp_servers:\n  - name: command_line\n    type: stdio\n    command: %\n    args: %\n"
-        "    security:\n      allowed_executables: [%]\n",
-        {members["command"].dump(), members["args"].dump(), Json(base_name(program)).dump()});
-  }
-  std::string text;
-  if (client.format == EntryFormat::toml)
-    (void)set_toml_keys(text, codex_server, members);
-  else
-    (void)set_json_member(text, {client.key, server_name}, members);
-  return text;
-}
-
-Expected<FoundEntry> find_entry(const Client& client, std::string_view text) {
-  return client.format == EntryFormat::toml ? find_toml_entry(client, text)
-                                            : find_json_entry(client, text);
-}
-
-// Members of an entry that are not ours stay: variables, a folder, bounds of time. So does the
-// answer to whether it is in use.
-std::string change_entry(const Client& client, std::string& text, const EntryChange& change) {
-  const auto found = find_entry(client, text);
-  if (!found) return found.error().message;
-  Json members = change.members;
-  if (change.approve && !found->has_approval)
-    members.set(client.approval_member, approval_of(client));
-  if (client.format == EntryFormat::toml) {
-    if (change.disapprove && found->is_approved)
-      (void)remove_toml_keys(text, codex_server, {client.approval_member});
-    return set_toml_keys(text, codex_server, members);
-  }
-  const MemberPath path = {client.key, server_name};
-  if (change.shell_before) {
-    Json variables = Json::object();
-    variables.set(shell_variable, *change.shell_before);
-    if (!found->is_there) members.set(variable_path(client)[2], variables);
-  }
-  const auto whole = Json::parse(text);
-  const Json& entry = whole ? (*whole)[client.key][server_name] : Json();
-  if (!found->is_there || !entry.is_object()) return set_json_member(text, path, members);
-  const Json there = entry;
-  for (const Json::Member& member : members.members()) {
-    if (there[member.name] == member.value) continue;
-    if (there.find(member.name) && (member.name == "enabled" || member.name == "tools")) continue;
-    std::string problem =
-        set_json_member(text, {client.key, server_name, member.name}, member.value);
-    if (!problem.empty()) return problem;
-  }
-  if (change.disapprove && found->is_approved)
-    (void)remove_json_member(text, {client.key, server_name, client.approval_member});
-  if (change.shell_before)
-    return set_json_member(text, variable_path(client), Json(*change.shell_before));
-  return {};
-}
-
-std::string remove_entry(const Client& client, std::string& text) {
-  if (client.format == EntryFormat::toml) return remove_toml_keys(text, codex_server, {});
-  return remove_json_member(text, {client.key, server_name});
-}
-
-Expected<bool> is_shell_off(const Client& client, std::string_view text) {
-  const OwnShell& shell = client.own_shell;
-  if (client.format == EntryFormat::toml) {
-    const auto table = read_toml_table(text, codex_features);
-    if (!table) return table.failure();
-    for (const TomlLine& line : table->lines)
-      if (line.key == shell.path[1]) return toml_value(line.value) == Json(false);
-    return false;
-  }
-  if (const std::string problem = json_trouble(text); !problem.empty())
-    return make_error(ErrorCode::parse, "%", {problem});
-  const auto whole = Json::parse(text);
-  const Json* value = whole ? &*whole : nullptr;
-  for (const std::string_view name : shell.member())
-    if (value) value = value->find(name);
-  if (!value) return false;
-  if (!shell.is_list) return *value == Json(shell.value);
-  for (const Json& item : value->items())
-    if (item == Json(shell.value)) return true;
-  return false;
-}
-
-std::string add_shell_setting(const Client& client, std::string& text, std::string& before) {
-  const OwnShell& shell = client.own_shell;
-  before = "added";
-  if (client.format == EntryFormat::toml) {
-    Json members = Json::object();
-    members.set(shell.path[1], false);
-    return set_toml_keys(text, codex_features, members);
-  }
-  if (shell.is_list) return add_to_json_list(text, shell.member(), shell.value);
-  const auto whole = Json::parse(text);
-  const Json* value = whole ? &*whole : nullptr;
-  for (const std::string_view name : shell.member())
-    if (value) value = value->find(name);
-  if (value) before = value->dump();
-  return set_json_member(text, shell.member(), Json(shell.value));
-}
-
-std::string remove_shell_setting(const Client& client, std::string& text,
-                                 const std::optional<std::string>& before, bool& was_ours) {
-  const OwnShell& shell = client.own_shell;
-  const auto is_off = is_shell_off(client, text);
-  if (!is_off) return is_off.error().message;
-  was_ours = false;
-  if (!*is_off) return {};
-  if (client.format == EntryFormat::toml) {
-    const auto table = read_toml_table(text, codex_features);
-    for (const TomlLine& line : table->lines)
-      if (line.key == shell.path[1]) was_ours = line.value.find("codeexec-mcp") != line.value.npos;
-    return was_ours ? remove_toml_keys(text, codex_features, {shell.path[1]}) : std::string();
-  }
-  if (!before) return {};
-  was_ours = true;
-  if (shell.is_list) return remove_from_json_list(text, shell.member(), shell.value);
-  const auto old = Json::parse(*before);
-  return old ? set_json_member(text, shell.member(), *old)
-             : remove_json_member(text, shell.member());
-}
-
-}  // inner
-
-// tools/client_examine.cpp ------------------------------------------------------------------------
-// What the files of clients say of this server, for --doctor.
-
-namespace {
-
-// What the file of a client says of this server.
-struct ClientState {
-  const Client* client;
-  std::string file = {};
-  std::string problem = {};  // why it cannot be read; then the rest is not known
-  bool has_entry = false;
-  bool is_ours = false;  // the entry starts this server
-  bool is_confined = false;
-  std::optional<bool> own_shell = {};  // whether its own command tool is on; empty: not known
-};
-
-// Whether the client's own command tool is on; empty: there is none, or no file says so.
-std::optional<bool> own_shell_of(const Client& client, const ClientPlace& place,
-                                 const ClientFile& servers) {
-  if (!client.own_shell.has_setting() || place.settings.empty()) return {};
-  ClientFile file = servers;
-  if (place.settings != place.file && !file.read(place.settings, {}).empty()) return {};
-  const auto is_off = is_shell_off(client, file.text);
-  if (!is_off) return {};
-  return !*is_off;
-}
-
-// The words about a file.
-std::string state_text(const ClientState& state) {
-  if (!state.problem.empty()) return concat("%: %", {in_quotes(state.file), state.problem});
-  if (!state.has_entry)
-    return concat("% has no entry for this server (--client-config % --write)",
-                  {in_quotes(state.file), state.client->name});
-  if (!state.is_ours)
-    return concat("% has an entry % that starts another program",
-                  {in_quotes(state.file), server_name});
-  const OwnShell& shell = state.client->own_shell;
-  std::string own;
-  if (shell.tool && !shell.has_setting())
-    own = concat("; its own % is no matter of its files: %", {shell.tool, shell.by_hand});
-  else if (shell.tool && !state.own_shell)
-    own = concat("; whether its own % is on is not known", {shell.tool});
-  else if (shell.tool && *state.own_shell)
-    own =
-        concat("; its own % is on, and not confined here (--client-config % --write --only-shell)",
-               {shell.tool, state.client->name});
-  else if (shell.tool)
-    own = concat("; its own % is off", {shell.tool});
-  return concat(
-      "% starts this server, %%",
-      {in_quotes(state.file),
-       state.is_confined ? "confined" : "NOT confined: leave --sandbox off out of it", own});
-}
-
-// Whether its commands run here, and confined. A client without our entry may be meant so.
-bool is_well(const ClientState& state) {
-  if (!state.problem.empty()) return false;
-  return !state.is_ours || (state.is_confined && state.own_shell != true);
-}
-
-// Of those clients whose file is there.
-std::vector<ClientState> examine_clients() {
-  std::vector<ClientState> states;
-  for (const Client& client : known_clients()) {
-    if (client.format == EntryFormat::yaml) continue;
-    const auto place = client_place_of(client, {});
-    if (!place) continue;
-    ClientFile file;
-    ClientState state;
-    state.client = &client;
-    state.problem = file.read(place->file, {});
-    state.file = file.path;
-    if (state.problem.empty() && file.is_new) continue;
-    if (state.problem.empty()) {
-      const auto entry = find_entry(client, file.text);
-      if (!entry) state.problem = entry.error().message;
-      state.has_entry = entry && entry->is_there;
-      state.is_ours = entry && entry->is_ours;
-      state.is_confined = state.is_ours && words_confine(entry->words);
-      state.own_shell = own_shell_of(client, *place, file);
-    }
-    states.push_back(std::move(state));
-  }
-  return states;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-void add_clients(DoctorReport& report) {
-  for (const ClientState& state : examine_clients()) {
-    const std::string subject = concat({"client ", state.client->title});
-    if (is_well(state))
-      report.add(subject, true, "%", {state_text(state)});
-    else
-      report.doubt(subject, "%", {state_text(state)});
-  }
-}
-
-}  // inner
-
-// tools/client_protection.cpp ---------------------------------------------------------------------
-// What an entry of a client's file protects.
-//
-// The rule: an option that protects, and stands in the entry that is there, must be named anew.
-// With any value, since a person who names it has seen it. `--sandbox off` stands for all of the
-// sandbox's. For less without a name, the entry is taken out first.
-
-namespace {
-
-struct ProtectingOption {
-  const char* name;
-  const char* unprotected;  // a value that protects nothing; empty: each one protects
-  bool is_of_sandbox;       // --sandbox off takes its place
-};
-
-constexpr ProtectingOption protecting_options[] = {
-    {"allowed-paths", "", true},
-    {"read-only", "", true},
-    {"workspace", "", true},
-    {"sandbox", "off", true},
-    {"network", "host", true},
-    {"allow-domains", "", true},
-    {"private-home", "off", true},
-    {"pid-namespace", "false", true},
-    {"protected-paths", "", true},
-    {"execution-mode", "local", false},
-    {"profile", "commands", false},
-    {"policy", "compat", false},
-    {"allowed-commands", "", false},
-    {"blocked-commands", "", false},
-    {"ask-commands", "", false},
-    {"ask-rule", "", false},
-    {"delete-guard", "false", false},
-    {"limit-cpu", "", false},
-    {"limit-memory", "", false},
-    {"limit-address-space", "", false},
-    {"limit-processes", "", false},
-    {"limit-open-files", "", false},
-    {"limit-file-size", "", false},
-    {"limit-disk", "", false},
-    {"calls-per-minute", "", false},
-    {"running-time", "", false},
-    {"secret-env", "", false},
-    {"no-git-identity", "false", false},
-    {"disable-tool", "", false},
-    {"audit-file", "", false},
-    {"docker-network-mode", "host", false},
-    {"docker-memory-limit", "0", false},
-    {"docker-cpu-limit", "0", false},
-    {"docker-pids-limit", "0", false},
-    {"docker-read-only-root", "false", false},
-    {"docker-user", "", false},
-    {"docker-runtime", "", false},
-    // It may have any of these in it.
-    {"config", "", false},
-};
-
-// The value of an option in words of a command line: its first word, or the empty text of a flag.
-std::optional<std::string_view> value_in(const std::vector<std::string>& words,
-                                         std::string_view name) {
-  const std::string option = concat({"--", name});
-  const std::string assigned = concat({option, "="});
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string_view word = words[i];
-    if (starts_with(word, assigned)) return word.substr(assigned.size());
-    if (word != option) continue;
-    const bool has_value = i + 1 < words.size() && !starts_with(words[i + 1], "--"sv);
-    return has_value ? std::string_view(words[i + 1]) : ""sv;
-  }
-  return {};
-}
-
-bool protects(const std::vector<std::string>& words, const ProtectingOption& option) {
-  const auto value = value_in(words, option.name);
-  return value && (option.unprotected[0] == '\0' || *value != option.unprotected);
-}
-
-bool is_named(const Invocation& invocation, std::string_view name) {
-  if (name == "config"sv) return invocation.config.has_value();
-  return find_where(invocation.given, [&](const Option* option) {
-           return option->part(Option::name) == name;
-         }) != invocation.given.end();
-}
-
-std::string quoted_roots(const std::vector<Root>& roots) {
-  std::string text;
-  for (const Root& root : roots)
-    append_all(text, "%%", {text.empty() ? "" : ", ", in_quotes(root.path)});
-  return text;
-}
-
-const char* network_text(const ServerConfig& config) {
-  switch (config.local.sandbox.network) {
-    case Network::none:
-      return "the network is closed";
-    case Network::loopback:
-      return "of the network they reach 127.0.0.1 of one command";
-    case Network::allow:
-      return "of the network they reach the names of --allow-domains";
-    default:
-      return "the network is open (--network none closes it)";
-  }
-}
-
-// A folder with the keys and settings of its user, or with those of all.
-bool is_too_wide(const std::string& path) {
-  const auto canonical = canonical_path(path);
-  if (!canonical) return false;
-  const char* const home = std::getenv("HOME");
-  const auto own = canonical_path(home && home[0] == '/' ? home : "/");
-  const std::string_view above = std::string_view(*canonical).substr(0, canonical->rfind('/'));
-  return *canonical == "/" || *canonical == "/root" || above == "/home"sv ||
-         (own && codeexec::is_within(*own, *canonical));
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-bool is_confined(const ServerConfig& config) {
-  if (!(config.use & Option::kernel)) return true;  // a container
-  if (config.sandbox == SandboxMode::off) return false;
-  return config.use == Option::local || config.sandbox != no_choice<SandboxMode> ||
-         !config.local.roots.empty();
-}
-
-bool words_confine(const std::vector<std::string>& words) {
-  const auto mode = value_in(words, "execution-mode");
-  if (mode == "docker"sv || value_in(words, "profile") == "user-container"sv) return true;
-  if (value_in(words, "sandbox") == "off"sv) return false;
-  return !mode || mode == "local"sv || value_in(words, "sandbox") ||
-         value_in(words, "allowed-paths");
-}
-
-std::string protection_text(const ServerConfig& config) {
-  if (!(config.use & Option::kernel))
-    return "protected: commands run in a container, which sees the workspace and what is mounted";
-  if (!is_confined(config))
-    return concat("NOT protected: commands run with all rights of the user%%",
-                  {config.use == Option::local ? "" : " there",
-                   config.sandbox == SandboxMode::off ? ", as --sandbox off asks for" : ""});
-  std::vector<Root> roots = config.local.roots;
-  if (roots.empty() && !config.local.workspace.empty())
-    roots.push_back({config.local.workspace, Permission::write});
-  return concat("protected: commands write only to %, HOME is %; %",
-                {roots.empty() ? "the project that the client opens" : quoted_roots(roots),
-                 config.local.private_home == PrivateHome::off ? "the user's" : "hidden",
-                 network_text(config)});
-}
-
-std::vector<std::string> protection_warnings(const ServerConfig& config) {
-  std::vector<std::string> lines;
-  std::vector<std::string> folders = config.read_only;
-  for (const Root& root : config.local.roots) folders.push_back(root.path);
-  folders.push_back(config.local.workspace);
-  for (const std::string& folder : folders)
-    if (!folder.empty() && is_too_wide(folder))
-      lines.push_back(
-          concat("%: a home or the whole system, with its keys and settings, is no "
-                 "project: name the project's folder",
-                 {in_quotes(folder)}));
-  if (::geteuid() == 0 && config.use == Option::local)
-    lines.emplace_back("user 0: a client of root starts commands as root; use it as another user");
-  return lines;
-}
-
-std::string lost_protection(const FoundEntry& entry, const Invocation& invocation,
-                            const ServerConfig& config) {
-  if (!entry.is_there) return {};
-  const char* const other = invocation.client_config->c_str();
-  if (!entry.is_ours)
-    return concat(
-        "its entry % starts %, whose protection is not known here: take it out first "
-        "(--client-config % --remove)",
-        {server_name, entry.program.empty() ? Piece("another server") : in_quotes(entry.program),
-         other});
-  std::string lost;
-  bool is_of_sandbox = true;
-  for (const ProtectingOption& option : protecting_options) {
-    const bool is_dropped = option.is_of_sandbox && config.sandbox == SandboxMode::off;
-    if (is_dropped || !protects(entry.words, option) || is_named(invocation, option.name)) continue;
-    append_all(lost, {lost.empty() ? "--" : ", --", option.name});
-    is_of_sandbox = is_of_sandbox && option.is_of_sandbox;
-  }
-  if (lost.empty()) return {};
-  return concat(
-      "its entry % is protected by %: name the same again to keep it%, or take the entry "
-      "out first (--client-config % --remove)",
-      {server_name, lost, is_of_sandbox ? ", say --sandbox off to drop it" : "", other});
-}
-
-}  // inner
-
-// tools/client_table.cpp --------------------------------------------------------------------------
-// The MCP clients that --client-config knows.
-//
-// The formats are those of the clients' documents, and of their programs where these run without a
-// screen, in November 2026.
-
-namespace {
-
-// A setting that is the value of a member.
-constexpr OwnShell is_value(std::initializer_list<const char*> path, const char* value) {
-  OwnShell setting;
-  std::size_t depth = 0;
-  for (const char* const name : path) setting.path[depth++] = name;
-  setting.value = value;
-  return setting;
-}
-
-// A setting that is one text of a list.
-constexpr OwnShell in_list(std::initializer_list<const char*> path, const char* value) {
-  OwnShell setting = is_value(path, value);
-  setting.is_list = true;
-  return setting;
-}
-
-// The same in a file of its own.
-constexpr OwnShell in_file(OwnShell setting, UserFile user, const char* project) {
-  setting.user = user;
-  setting.project = project;
-  return setting;
-}
-
-constexpr OwnShell claude_setting() {
-  return in_file(in_list({"permissions", "deny"}, "Bash"),
-                 {"CLAUDE_CONFIG_DIR", ".claude/", "settings.json"}, ".claude/settings.json");
-}
-
-constexpr OwnShell cline_setting() {
-  return in_file(in_list({"disabledTools"}, "run_commands"),
-                 {"CLINE_DATA_DIR", ".cline/data/", "settings/global-settings.json"}, nullptr);
-}
-
-constexpr Client clients[] = {
-    Client("claude-code", "Claude Code", EntryFormat::typed_json)
-        .user_file("mcpServers", {"CLAUDE_CONFIG_DIR", "", ".claude.json"})
-        .project_file(".mcp.json")
-        .sign(".claude")
-        .replaces("${")
-        .approval(nullptr, nullptr,
-                  "it asks for each tool; without a person: claude -p ... --allowedTools "
-                  "'mcp__codeexec__*'")
-        .shell("Bash", claude_setting()),
-    Client("claude-desktop", "Claude Desktop", EntryFormat::json)
-        .user_file("mcpServers",
-                   {"XDG_CONFIG_HOME", ".config/", "Claude/claude_desktop_config.json"}),
-    Client("cursor", "Cursor", EntryFormat::json)
-        .user_file("mcpServers", {"", "", ".cursor/mcp.json"})
-        .project_file(".cursor/mcp.json")
-        .replaces("${")
-        .shell_by_hand("terminal tool",
-                       "its editor asks for each command that is on no allowlist of Cursor "
-                       "Settings, Agents; cursor-agent refuses all with \"Shell(**)\" in "
-                       "permissions.deny of ~/.cursor/cli-config.json"),
-    Client("vscode", "VS Code", EntryFormat::typed_json)
-        .user_file("servers", {"XDG_CONFIG_HOME", ".config/", "Code/User/mcp.json"})
-        .project_file(".vscode/mcp.json")
-        .replaces("${")
-        .shell_by_hand("terminal tools",
-                       "deselect them with Configure Tools, the tools button of the Chat view"),
-    Client("codex", "Codex", EntryFormat::toml)
-        .user_file("mcp_servers", {"CODEX_HOME", ".codex/", "config.toml"})
-        .project_file(".codex/config.toml")
-        .approval("default_tools_approval_mode", "\"approve\"",
-                  "without a person codex exec refuses tools that nobody approved")
-        // In TOML; see codex_features.
-        .shell("shell tool", is_value({"features", "shell_tool"}, "false")),
-    Client("gemini", "Gemini CLI", EntryFormat::json)
-        .user_file("mcpServers", {"", "", ".gemini/settings.json"})
-        .project_file(".gemini/settings.json")
-        .replaces("$")
-        .approval("trust", "true",
-                  "without a person it shows no tool of a server that is not trusted; the folder "
-                  "must be trusted, too, or gemini --skip-trust")
-        .shell("run_shell_command", in_list({"tools", "exclude"}, "run_shell_command")),
-    Client("qwen", "Qwen Code", EntryFormat::json)
-        .user_file("mcpServers", {"", "", ".qwen/settings.json"})
-        .project_file(".qwen/settings.json")
-        .replaces("$")
-        .approval("trust", "true",
-                  "without a person it refuses tools of a server that is not trusted")
-        .shell("run_shell_command", in_list({"tools", "disabled"}, "run_shell_command")),
-    Client("opencode", "opencode", EntryFormat::opencode_json)
-        .user_file("mcp", {"XDG_CONFIG_HOME", ".config/", "opencode/opencode.json"})
-        .project_file("opencode.json")
-        .replaces("{env:")
-        .shell("bash", is_value({"permission", "bash"}, "deny")),
-    Client("cline", "Cline", EntryFormat::json)
-        .user_file("mcpServers",
-                   {"CLINE_DATA_DIR", ".cline/data/", "settings/cline_mcp_settings.json"})
-        .sign(".cline")
-        .shell("run_commands", cline_setting()),
-    Client("continue", "Continue", EntryFormat::json)
-        .user_file("mcpServers", {"CONTINUE_GLOBAL_DIR", ".continue/", "mcpServers/codeexec.json"})
-        .project_file(".continue/mcpServers/codeexec.json")
-        .sign(".continue")
-        .replaces("${{")
-        .shell_by_hand("terminal command tool",
-                       "set it to Excluded in the list of tools; cn reads \"exclude: [Bash]\" in "
-                       "~/.continue/permissions.yaml"),
-    Client("copilot", "Copilot CLI", EntryFormat::copilot_json)
-        .user_file("mcpServers", {"COPILOT_HOME", ".copilot/", "mcp-config.json"})
-        .project_file(".github/mcp.json")
-        .replaces("${")
-        .approval(nullptr, nullptr,
-                  "it asks for each tool; without a person: copilot -p ... --allow-tool=codeexec")
-        .shell_by_hand("shell tool", "start it as copilot --deny-tool=shell"),
-    Client("zed", "Zed", EntryFormat::json)
-        .user_file("context_servers", {"XDG_CONFIG_HOME", ".config/", "zed/settings.json"})
-        .shell("terminal tool",
-               is_value({"agent", "tool_permissions", "tools", "terminal", "default"}, "deny")),
-    Client("windsurf", "Windsurf", EntryFormat::json)
-        .user_file("mcpServers", {"", "", ".codeium/windsurf/mcp_config.json"})
-        .replaces("${")
-        .shell_by_hand("terminal tool",
-                       "switch Auto Execution off in its settings, then it asks for each command"),
-    Client("massgen", "MassGen", EntryFormat::yaml)
-        .user_file("", {"", ".config/massgen/", "config.yaml"})
-        .replaces("${")
-        .shell_by_hand("command line tool",
-                       "the name command_line of this entry takes its place: it adds none of its "
-                       "own")};
-
-// A user's file; empty when no variable names a folder for it.
-std::string user_path(const UserFile& file) {
-  const char* folder = std::getenv(file.variable);
-  const bool has_own = folder && folder[0] == '/';
-  if (!has_own) folder = std::getenv("HOME");
-  if (!folder || folder[0] != '/') return {};
-  return concat("%/%%", {folder, has_own ? "" : file.folder, file.file});
-}
-
-// The folder that a path lies in.
-std::string folder_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return path.substr(0, slash == 0 ? 1 : slash);
-}
-
-bool is_there(const std::string& path) {
-  struct stat status {};
-  return !path.empty() && ::stat(path.c_str(), &status) == 0;
-}
-
-// The folder that a relative path begins in: the current one, or the one that its `..` lead to.
-std::string first_folder_of(std::string_view path) {
-  std::string folder = ".";
-  for (std::size_t at = 0; path.substr(at, 3) == "../"sv; at += 3) folder += "/..";
-  return folder;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-Clients known_clients() { return {std::begin(clients), std::end(clients)}; }
-
-const Client* find_client(std::string_view name) {
-  for (const Client& client : clients)
-    if (client.name == name) return &client;
-  return nullptr;
-}
-
-std::string client_names() {
-  std::string names;
-  for (const Client& client : clients) append_all(names, {names.empty() ? "" : ", ", client.name});
-  return names;
-}
-
-bool seems_installed(const Client& client) {
-  if (client.format == EntryFormat::yaml) return true;
-  const std::string file = user_path(client.user);
-  const bool has_sign = client.installed[0] != '\0';
-  return file.empty() || is_there(file) || (!has_sign && is_there(folder_of(file))) ||
-         (has_sign && is_there(user_path({"", "", client.installed})));
-}
-
-Expected<ClientPlace> client_place_of(const Client& client, const std::string& file) {
-  ClientPlace place;
-  place.file = file.empty() ? user_path(client.user) : file;
-  if (place.file.empty())
-    return make_error(ErrorCode::invalid_argument,
-                      "HOME names no folder: give the client's file, as --write FILE");
-  const OwnShell& shell = client.own_shell;
-  if (!shell.has_file()) place.settings = place.file;
-  if (file.empty()) {
-    if (shell.has_file()) place.settings = user_path(shell.user);
-    return place;
-  }
-  const std::string_view own = client.project;
-  const bool is_of_project = !own.empty() && (file == own || ends_with(file, concat({"/", own})));
-  if (file[0] != '/')
-    place.project = first_folder_of(file);
-  else if (is_of_project)
-    place.project = file.substr(0, file.size() - own.size());
-  if (shell.has_file() && shell.project && is_of_project)
-    place.settings =
-        concat({std::string_view(file).substr(0, file.size() - own.size()), shell.project});
-  if (shell.has_file() && file == user_path(client.user)) place.settings = user_path(shell.user);
-  return place;
-}
-
-}  // inner
-
-// tools/client_write.cpp --------------------------------------------------------------------------
-// A client's file is read, and a changed one takes its place.
-//
-//   read -> (edits) -> difference -> link FILE.bak to the old file -> rename a new one to its name
-
-namespace {
-
-// Gives the old file a second name, which stays when a new file takes its first one: `name`, and
-// whether it is new. A name that is in use is not taken, unless it has the same bytes. Returns what
-// is wrong, or nothing.
-std::string keep_old_file(const std::string& path, const std::string& text, std::string& name,
-                          bool& is_new) {
-  for (int number = 0; number < 100; ++number) {
-    name = concat("%.bak", {path});
-    if (number > 0) append_all(name, ".%", {number});
-    is_new = ::link(path.c_str(), name.c_str()) == 0;
-    if (!is_new && errno != EEXIST) return concat("%: %", {in_quotes(name), errno_text(errno)});
-    // A link could lead to the file that is replaced.
-    struct stat status {};
-    const bool is_file = ::lstat(name.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-    if (!is_new && !is_file) continue;
-    const auto kept = read_whole_file(name, longest_client_file, "backup"sv);
-    if (kept && *kept == text) return {};
-    if (!is_new) continue;
-    (void)::unlink(name.c_str());
-    return "it changed meanwhile; end the client and try again";
-  }
-  return "it has 100 backups";
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string ClientFile::read(const std::string& name, const std::string& project) {
-  path = name;
-  auto found = canonical_path(name);
-  if (!found) return found.error().message;
-  path = std::move(*found);
-  if (!project.empty()) {
-    const auto folder = canonical_path(project);
-    if (!folder) return folder.error().message;
-    if (!codeexec::is_within(path, *folder))
-      return concat(
-          "a link leads out of the project, to %: give that name to --write, if it is "
-          "meant",
-          {in_quotes(path)});
-  }
-  const auto old = read_whole_file(path, longest_client_file, "file of the client"sv);
-  is_new = !old && old.error().system_error == ENOENT;
-  if (!old && !is_new) return old.error().message;
-  if (old) before = *old;
-  text = before;
-  return {};
-}
-
-std::string ClientFile::difference() const {
-  return text == before ? std::string() : unified_diff(printable(path), before, text);
-}
-
-std::string ClientFile::write() {
-  std::string kept;
-  bool has_link = false;
-  if (!is_new) {
-    if (std::string problem = keep_old_file(path, before, kept, has_link); !problem.empty())
-      return problem;
-  }
-  FileWrite how;
-  how.only_new = is_new;
-  ::umask(077);  // an option may hold a secret
-  if (const auto written = Files(PathRules(), "/").write(path, text, how); !written) {
-    if (has_link) (void)::unlink(kept.c_str());
-    return written.error().message;
-  }
-  backup = kept;
-  return {};
 }
 
 }  // inner
@@ -58372,11 +57022,11 @@ const char* wanted_shape(Option::Kind kind, const Json& value) {
     case Option::choice:
       return value.is_string() ? nullptr : "a string";
     case Option::flag:
-    case Option::off:
+    case Option::off_flag:
     case Option::truth:
       return value.is_bool() ? nullptr : "true or false";
-    case Option::bytes:
-    case Option::bytes_or_0:
+    case Option::size:
+    case Option::size_or_0:
       if (value.is_string()) return nullptr;
       [[fallthrough]];
     case Option::whole:
@@ -58396,29 +57046,27 @@ const char* wanted_shape(Option::Kind kind, const Json& value) {
 
 // Takes one key of the file, unless the command line has set it. `seen` are those before it.
 Expected<void> take_key(const std::string& path, const Json::Member& member, ServerConfig& config,
-                        const Options& given, Options& seen) {
+                        Options& seen) {
   std::string_view key = member.name;
   constexpr std::string_view reference_prefix = "command_line_";
   if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
-  const Option* const option = find_option([&](const Option& candidate) {
-    const std::string_view other = candidate.part(Option::other_key);
-    return key == candidate.key() || (!other.empty() && key == other);
-  });
+  const Option* const option = config.options.find_key(key);
   const std::string label = concat("%: %", {in_quotes(path), printable(member.name)});
   if (!option)
-    return make_error(ErrorCode::invalid_argument, "%: unknown key%", {label, meant_key(key)});
+    return make_error(ErrorCode::invalid_argument, "%: unknown key%",
+                      {label, meant_key(key, config)});
   if (contains(seen, option))
     return make_error(ErrorCode::invalid_argument, "%: another key sets % already",
                       {label, option->key()});
   seen.push_back(option);
-  if (contains(given, option)) return {};
-  if (const char* const shape = wanted_shape(option->kind, member.value))
+  if (contains(config.invocation.given, option)) return {};
+  if (const char* const shape = wanted_shape(option->kind(), member.value))
     return bad_value(label, member.value.dump(), shape);
-  if (option->kind == Option::json)
-    return set_option(label, {member.value.dump()}, option->target(config));
+  if (option->kind() == Option::json)
+    return set_option(label, {member.value.dump()}, *option, config);
   auto words = config_words(label, member.value);
   if (!words) return words.failure();
-  return set_option(label, *words, option->target(config));
+  return set_option(label, *words, *option, config);
 }
 
 }  // namespace
@@ -58429,7 +57077,7 @@ bool contains(const Options& options, const Option* option) {
   return find_in(options, option) != options.end();
 }
 
-Expected<void> read_config(const std::string& path, ServerConfig& config, Options& given) {
+Expected<void> read_config(const std::string& path, ServerConfig& config) {
   auto text = read_whole_file(path, longest_config, "--config:"sv);
   if (!text) return text.failure();
   JsonLimits limits;
@@ -58442,27 +57090,23 @@ Expected<void> read_config(const std::string& path, ServerConfig& config, Option
     return make_error(ErrorCode::parse, "--config: %: not an object", {in_quotes(path)});
   Options seen;  // under whichever of their names
   for (const Json::Member& member : object->members())
-    if (auto ok = take_key(path, member, config, given, seen); !ok) return ok;
+    if (auto ok = take_key(path, member, config, seen); !ok) return ok;
+  Options& given = config.invocation.given;
   given.insert(given.end(), seen.begin(), seen.end());
   return {};
 }
-
-}  // inner
 
 // tools/describe.cpp ------------------------------------------------------------------------------
 // The description of the place where commands run, for the model. Each sentence costs room in the
 // model's context, so that it stands there only if it is true and of use for the tools that there
 // are.
 
-namespace {
-
-// Adds a sentence.
-void say(std::string& text, const char* sentence, Pieces values = {}) {
+void say(std::string& text, const char* sentence, Pieces values) {
   if (!text.empty()) text += ' ';
   append_all(text, sentence, values);
 }
 
-}  // namespace
+}  // inner
 
 std::string describe(const Executor& executor, const ToolOptions& options) {
   const ExecutorOptions& settings = executor.options();
@@ -58508,246 +57152,6 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
     say(text, "%", {place});
   return text;
 }
-
-std::string describe(const UserContainers& containers) {
-  const UserContainerOptions& options = containers.options();
-  std::string text;
-  say(text,
-      "execute_bash runs commands in a container of your own, in /workspace. A command may take % "
-      "unless it asks for more.",
-      {count_of_seconds(options.timeout)});
-  if (!options.tools_dir.empty())
-    say(text,
-        "/tools has Python modules: look at them with ls and read_docstring, then import them.");
-  const std::string skills = list_skills(options.skills_dir);
-  if (!skills.empty())
-    say(text, "Before work that one of these skills is about, read its /skills/NAME/SKILL.md:%.",
-        {skills});
-  say(text,
-      "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
-      "container runs.");
-  if (options.container.network == ContainerNetwork::none) say(text, "There is no network.");
-  return text;
-}
-
-// tools/doctor.cpp --------------------------------------------------------------------------------
-// --doctor: checks that commands can run, and prints a line for each thing that they need.
-//
-// For a container a probe runs in it, and its output is compared with the options: an engine may
-// ignore bounds without an error.
-
-namespace {
-
-// Prints names and values of the surroundings of a command, one a line.
-constexpr char probe_script[] =
-    "exec 2>/dev/null; echo user $(id -u):$(id -g); "
-    "( : >.codeexec-probe ) && rm -f .codeexec-probe && echo workspace yes; "
-    "( : >/codeexec-probe ) && rm -f /codeexec-probe && echo root yes; "
-    "while read -r i _; do case $i in lo:*) ;; *:*) echo interface $i;; esac; done </proc/net/dev; "
-    "cd /sys/fs/cgroup; for f in memory.max memory/memory.limit_in_bytes; do "
-    "read -r v <$f && echo memory $v; done; "
-    "for f in pids.max pids/pids.max; do read -r v <$f && echo pids $v; done; :";
-
-// The value of a name in that output; empty: it is not there.
-std::string probed(const std::string& output, std::string_view key) {
-  const std::string lines = concat("\n%", {output});
-  const std::size_t at = lines.find(concat("\n% ", {key}));
-  if (at == std::string::npos) return {};
-  const std::size_t begin = at + key.size() + 2;
-  return lines.substr(begin, lines.find('\n', begin) - begin);
-}
-
-// The steps of the examination, in their order. Each adds its lines; false: the next ones make no
-// sense.
-
-// The engine itself may not answer though its program is there. Docker and podman have the version
-// in different members.
-bool check_version(const ContainerExecutor& executor, DoctorReport& report) {
-  const EngineOptions& engine = executor.container_options().engine;
-  const auto info = ask_engine(engine, words_of({"info", "--format", "{{json .}}"}),
-                               engine.call_timeout, "reach the container engine"sv);
-  if (!info) return report.add("engine", false, "%", {info.error().message});
-  const auto parsed = Json::parse(*info);
-  if (!parsed) return report.add("engine", false, "%", {parsed.error().message});
-  const std::string* version = &(*parsed)["ServerVersion"sv].as_string();
-  if (version->empty()) version = &(*parsed)["version"sv]["Version"sv].as_string();
-  if (version->empty())
-    return report.add("engine", false, "no engine answers %", {in_quotes(engine.program)});
-  return report.add("engine", true, "%, engine version %", {engine.program, *version});
-}
-
-bool check_image(const ContainerExecutor& executor, DoctorReport& report) {
-  const ContainerOptions& wanted = executor.container_options();
-  const auto image = inspect(wanted.engine, "image", wanted.image);
-  if (!image) return report.add("image", false, "%", {image.error().message});
-  if (!image->is_null()) return report.add("image", true, "% is here", {wanted.image});
-  return report.add(
-      "image", false, "% is not here: build it (sh docker/build.sh%), or pull it (% pull %)",
-      {wanted.image, wanted.sudo ? " --sudo" : "", wanted.engine.program, wanted.image});
-}
-
-// For information: containers of other servers are no fault.
-bool list_ours(const ContainerExecutor& executor, DoctorReport& report) {
-  const EngineOptions& engine = executor.container_options().engine;
-  auto ours = ask_engine(engine,
-                         words_of({"ps", "-a", "--filter", "label=codeexec.managed=1", "--format",
-                                   "{{.Names}} ({{.Status}})"}),
-                         engine.call_timeout, "list containers"sv);
-  if (!ours) {
-    report.add("containers", false, "%", {ours.error().message});
-    return true;
-  }
-  std::replace(ours->begin(), ours->end(), '\n', ' ');
-  return report.add(
-      "containers", true, "%%",
-      {ours->empty() ? "none of codeexec are there" : "of codeexec, also of other programs: ",
-       *ours});
-}
-
-// Commands run as the owner of the workspace, unless an option says otherwise. They must be able to
-// write to it.
-void check_user(const ContainerExecutor& executor, const std::string& probes,
-                DoctorReport& report) {
-  const bool writes = !probed(probes, "workspace").empty();
-  report.add("workspace", writes, "%%",
-             {executor.workspace(),
-              writes ? " can be written to by commands"
-                     : " cannot be written to by commands: give it to the user of the commands, or "
-                       "make it a root that may be written to"});
-  const std::string user = user_of(executor.container_options());
-  const std::string runs_as = probed(probes, "user"sv);
-  report.add(
-      "user", runs_as == user || !is_number(std::string_view(user).substr(0, user.find(':'))),
-      "commands run as %%",
-      {runs_as,
-       starts_with(runs_as, "0:"sv) ? ", root without capabilities: the workspace is root's" : ""});
-}
-
-// The network is compared both ways: a container that reaches nothing though it should is wrong,
-// too. The bounds are read from the cgroup of the command, where both versions have them at two
-// places.
-void check_limits(const ContainerOptions& wanted, const std::string& probes, DoctorReport& report) {
-  const bool alone = probed(probes, "interface"sv).empty();
-  const std::string network_name = network(wanted);
-  report.add("network", alone == (network_name == "none"), "network %%",
-             {network_name, alone ? ": nothing is reached" : ""});
-  std::string missing;
-  for (const auto& [key, bound] :
-       {std::pair<const char*, std::uint64_t>("memory", wanted.memory), {"pids", wanted.pids}})
-    if (bound != 0 && probed(probes, key) != concat({bound})) append_all(missing, " %", {key});
-  if (*wanted.read_only_root && !probed(probes, "root"sv).empty()) missing += " read_only_root";
-  report.add(
-      "limits", missing.empty(), "%%%",
-      {missing.empty() ? "all bounds are in force" : "not in force:", missing,
-       missing.empty() ? "" : " (the engine may not use cgroups for it: rootless, cgroup v1)"});
-  if (const std::string weak = weakened_by(wanted); !weak.empty())
-    report.add("options", false, "the container is held less by %", {weak});
-}
-
-bool check_commands(const ContainerExecutor& executor, DoctorReport& report) {
-  if (const auto ok = executor.ensure(); !ok)
-    return report.add("container", false, "%", {ok.error().message});
-  const Result result = executor.run(probe_script);
-  if (!report.add("command", result.succeeded(), "%", {result.summary()})) return false;
-  check_user(executor, result.out, report);
-  check_limits(executor.container_options(), result.out, report);
-  // The first command has waited for the agent.
-  const Result again = executor.run("true");
-  return report.add(
-      "agent", again.succeeded(), "a command takes % s",
-      {seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time))});
-}
-
-// Colours are for people at a terminal who have not switched them off (no-color.org).
-bool shows_colours() {
-  const char* const off = std::getenv("NO_COLOR");
-  const char* const terminal = std::getenv("TERM");
-  return ::isatty(STDOUT_FILENO) != 0 && !(off && *off) && !(terminal && terminal == "dumb"sv);
-}
-
-struct StateColour {
-  std::string_view state;
-  const char* colour;
-};
-constexpr StateColour state_colours[] = {
-    {"ok   ", "\033[32m"}, {"warn ", "\033[33m"}, {"FAIL ", "\033[1;31m"}};
-
-std::string coloured(std::string_view lines) {
-  std::string result;
-  while (!lines.empty()) {
-    const std::string_view line = take_part(lines, '\n');
-    for (const auto& [state, colour] : state_colours)
-      if (starts_with(line, state))
-        append_all(result, "%%\033[0m%\n", {colour, state, line.substr(state.size())});
-  }
-  return result;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-bool DoctorReport::add(std::string_view subject, bool is_well, const char* form, Pieces values) {
-  all_is_well = all_is_well && is_well;
-  add_line(is_well ? "ok   " : "FAIL ", subject, concat(form, values));
-  return is_well;
-}
-
-void DoctorReport::doubt(std::string_view subject, const char* form, Pieces values) {
-  add_line("warn ", subject, concat(form, values));
-}
-
-void DoctorReport::add_line(const char* state, std::string_view subject, std::string_view message) {
-  append_all(text, "%%%%\n",
-             {state, printable(subject), message.empty() ? "" : ": ", printable(message)});
-}
-
-int DoctorReport::print() const {
-  return print_answer(shows_colours() ? coloured(text) : text, all_is_well ? 0 : 1);
-}
-
-// The probe is a command of ours: it must not be refused by the policy, recorded, or leave a
-// container or a log behind.
-DoctorReport examine_container(ContainerExecutorOptions options) {
-  DoctorReport report;
-  options.policy = {};
-  options.policy.disabled_rules = {"rm-protected"};  // a file of its own in /
-  options.delete_guard = false;
-  options.audit_file.clear();
-  options.on_audit = {};
-  options.container.persistent = false;
-  options.container.system_packages = {};
-  options.container.python_packages = {};
-  options.container.npm_packages = {};
-  options.container.log_file.clear();
-  const auto executor = ContainerExecutor::create(options);
-  if (!executor) {
-    report.add("options", false, "%", {executor.error().message});
-    return report;
-  }
-  for (const auto step : {check_version, check_image, list_ours, check_commands})
-    if (!step(*executor, report)) break;
-  return report;
-}
-
-DoctorReport examine_place(const ServerConfig& config, const CommandPlace& place) {
-  DoctorReport report;
-  if (place.facts) {
-    const PlaceFacts& facts = *place.facts;
-    report.add("place", true, "% (%), agent %, user %, home %",
-               {facts.host, facts.machine, facts.version, facts.uid, facts.home});
-    // A place that was reached without a workspace of its own has the same files.
-    report.add("workspace", true, "%%",
-               {place.executor->workspace(),
-                facts.workspace.empty() ? " has the same files there" : " is only there"});
-  }
-  examine_protection(config, place, report);
-  if (const std::string note = note_of_no_project(config); !note.empty())
-    report.doubt("project", "%", {note});
-  return report;
-}
-
-}  // inner
 
 // tools/execute_code.cpp --------------------------------------------------------------------------
 // The tool execute_code: runs the blocks one by one until one fails.
@@ -59027,14 +57431,12 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
 // tools/executors.cpp -----------------------------------------------------------------------------
 // From the options of the server to the executor of its commands.
 //
-// settle_options() completes ServerConfig once, in place. create_place() then makes one of three:
+// settle_options() completes ServerConfig once, in place, and asks the features to settle theirs.
+// create_place() then makes what the mode says: a LocalExecutor of config.local, or the executor of
+// a feature.
 //
-//   local                          LocalExecutor      of config.local
-//   docker                         ContainerExecutor  of config.local and config.user.container
-//   command ssh slurm kubernetes   PlaceExecutor      of config.local and a transport or an engine,
-//                                                     which may take its places from a pool
-//
-// Variables of this process that are defaults of options are read here, and nowhere in the library.
+// Variables of this process that are defaults of options are read here and in the same steps of
+// features, and nowhere in the library.
 
 namespace {
 
@@ -59059,73 +57461,30 @@ void set_terminal(EnvironmentOptions& options) {
   }
 }
 
-// Options of a container that stand for others, and the agent that it gets.
-Expected<void> settle_container(ServerConfig& config) {
-  ContainerOptions& options = config.user.container;
-  options.on_progress = [](std::string_view what) { warn(printable(what)); };
-  // This program is an agent itself. A variable that is set and empty asks for the image's own.
-  char own[PATH_MAX] = "";
-  const char* const named = std::getenv("CODEEXEC_PLACE_AGENT");
-  if (options.agent.empty() && (named || ::readlink("/proc/self/exe", own, sizeof own - 1) > 0))
-    options.agent = named ? named : own;
-  if (!config.credentials.is_null()) {
-    const auto ok = credentials_from_json(config.credentials, options);
-    if (!ok) return with_prefix("docker_credentials: ", {}, ok.error());
-  }
-  if (!config.packages.is_null()) {
-    const bool required = options.packages_required;
-    const auto ok = packages_from_json(config.packages, options);
-    if (!ok) return with_prefix("docker_packages: ", {}, ok.error());
-    options.packages_required |= required;
-  }
-  return {};
+// An error about a root that no option names is one about the workspace.
+Error in_words_of_folders(Error error, const ServerConfig& config) {
+  constexpr std::string_view of_roots = "allowed_paths: ";
+  if (!config.narrows_roots && starts_with(error.message, of_roots))
+    error.message.replace(0, of_roots.size(), "workspace: ");
+  return error;
 }
 
-// Mounts the folders for /tools and /skills.
-Expected<void> add_folders(ServerConfig& config) {
-  for (const bool skills : {false, true}) {
-    auto folder =
-        usable_directory(skills ? "skills_path" : "tools_path",
-                         skills ? config.user.skills_dir : config.user.tools_dir, R_OK | X_OK);
-    if (!folder) return folder.failure();
-    if (!folder->empty())
-      config.user.container.mounts.push_back({std::move(*folder), skills ? "/skills" : "/tools"});
-  }
-  return {};
-}
+// Where the library has another name for what an option sets.
+constexpr OptionName option_names[] = {
+    {"allowed_domains", "allow_domains"},
+    {"ask_rules", "ask_rule"},
+    {"disabled_rules", "disable_rule"},
+    {"disabled_tools", "disable_tool"},
+    {"keep", "keep_env"},
+    {"max_output", "max_output_size"},
+    {"secret", "secret_env"},
+    {"set", "set_env"},
+    {"skills_dir", "local_skills_directory"},
+};
 
-// A variable that is set and not empty, or null.
-const char* variable_or_null(const char* name) {
-  const char* const value = std::getenv(name);
-  return value && *value ? value : nullptr;
-}
-
-// Settles a folder of all users: the option, else a variable, else the usual folder if it is there.
-void settle_folder(std::string& folder, const char* variable, const char* usual) {
-  if (!folder.empty()) return;
-  if (const char* const named = variable_or_null(variable))
-    folder = named;
-  else if (::access(usual, F_OK) == 0)
-    folder = usual;
-}
-
-// These variables are those of the server that the profile user-container replaces.
-Expected<void> settle_users(ServerConfig& config) {
-  UserContainerOptions& options = config.user;
-  const char* const image = variable_or_null("MCP_EXECUTOR_IMAGE");
-  if (config.user.container.image.empty() && image) config.user.container.image = image;
-  settle_folder(options.tools_dir, "MCP_TOOLS_PATH", "./tools");
-  settle_folder(options.skills_dir, "MCP_SKILLS_PATH", "./skills");
-  if (options.max_artifact != 0) return {};
-  options.max_artifact = config.usual_artifact;
-  const char* const size = variable_or_null("MCP_ARTIFACT_SIZE_LIMIT_MB");
-  if (!size) return {};
-  const auto megabytes = is_number(size) ? leading_number(size, std::uint64_t{0}) : 0;
-  if (megabytes == 0 || megabytes > 1024)
-    return make_error(ErrorCode::invalid_argument,
-                      "MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and % is not",
-                      {in_quotes(size)});
-  options.max_artifact = megabytes << 20;
+std::string_view option_for(std::string_view in_library, Rows<OptionName> names) {
+  for (const OptionName& row : names)
+    if (row.in_library == in_library) return row.option;
   return {};
 }
 
@@ -59133,34 +57492,17 @@ Expected<void> settle_users(ServerConfig& config) {
 
 CODEEXEC_INNER {
 
-// Needed by --places and --doctor, too, which make no pod.
-KubernetesOptions kubernetes_options(const ServerConfig& config) {
-  KubernetesOptions options = config.kubernetes;
-  options.agent_id = config.local.agent_id;
-  options.start_timeout = config.start_timeout;
-  options.lifetime = std::chrono::seconds(config.kubernetes_lifetime);
-  return options;
-}
-
-Expected<std::string> own_program() {
-  auto path = canonical_path("/proc/self/exe");
-  if (path && ::access(path->c_str(), X_OK) == 0) return path;
-  return make_error(ErrorCode::io, "this program is not there any more: start it again");
-}
-
 Expected<void> settle_options(ServerConfig& config) {
   LocalOptions& local = config.local;
-  local.policy.enable_sudo = config.user.container.sudo;
   if (config.policy_mode == "compat")
     local.policy.compat = true;
   else if (config.policy_mode != "strict")
     return bad_value("policy"sv, config.policy_mode, "strict or compat"sv);
   local.audit_output = static_cast<std::size_t>(config.audit_output);
-  if (config.use & Option::containers)
-    if (auto ok = settle_container(config); !ok) return ok;
-  if (config.use == Option::users) return settle_users(config);
-  if (config.use == Option::docker)
-    if (auto ok = add_folders(config); !ok) return ok;
+  for (const Feature* const feature : config.features)
+    if (feature->settle)
+      if (auto ok = feature->settle(config); !ok) return ok;
+  if (!(config.use & Option::commands)) return {};
 
   if (auto ok = settle_folders(config); !ok) return ok;
   // Background commands keep more than one answer shows.
@@ -59171,156 +57513,14 @@ Expected<void> settle_options(ServerConfig& config) {
   return {};
 }
 
-}  // inner
-
-namespace {
-
-// The engine that makes places. An agent without a name is copied there.
-Expected<std::shared_ptr<PlaceEngine>> engine_of(const ServerConfig& config,
-                                                 const std::string& agent) {
-  const Function<void(std::string_view)> progress = [](std::string_view what) {
-    warn(std::string(what));
-  };
-  if (config.use == Option::kubernetes) {
-    KubernetesOptions kubernetes = kubernetes_options(config);
-    kubernetes.agent = agent;
-    kubernetes.on_progress = progress;
-    return kubernetes_pods(kubernetes);
-  }
-  SlurmOptions slurm = config.slurm;
-  slurm.agent_id = config.local.agent_id;
-  slurm.agent = agent;
-  slurm.start_timeout = config.start_timeout;
-  slurm.on_progress = progress;
-  return slurm_jobs(slurm);
-}
-
-// Sets the engine, or with place_pool one that takes its places from the pool. The pool refers to
-// `config`, which must outlive it.
-Expected<void> set_engine(const ServerConfig& config, const std::string& agent,
-                          PlaceOptions& options, std::optional<PlacePool>& pool) {
-  auto engine = engine_of(config, agent);
-  if (!engine) return engine.failure();
-  options.engine = std::move(*engine);
-  if (config.place_pool == 0) return {};
-  auto made = PlacePool::create(
-      [&config, agent]() -> std::shared_ptr<PlaceEngine> {
-        auto another = engine_of(config, agent);
-        return another ? *another : nullptr;
-      },
-      static_cast<std::size_t>(config.place_pool),
-      [](const Error& error) { warn(concat("place_pool: %", {error.message})); });
-  if (!made) return made.failure();
-  options.engine = made->take();
-  pool = std::move(*made);
-  return {};
-}
-
-// The words of a command, as a shell would split them; no shell is started for that.
-Expected<std::vector<std::string>> words_of_command(const std::string& text) {
-  std::vector<std::string> words;
-  bool plain = true;
-  const auto read = [&](const shell::Visit& visit) {
-    const shell::Command& command = visit.command;
-    // A second command has something before it.
-    plain = plain && words.empty() && command.assignments.empty() && command.redirections.empty() &&
-            !command.pipeline && !command.background && !command.compound;
-    for (const shell::Word& word : command.words) {
-      plain = plain && word.known() && !word.glob && !word.home && !word.assumed;
-      words.push_back(word.text);
-    }
-  };
-  if (shell::walk(text, {}, read).complete && plain && !words.empty()) return words;
-  return bad_value("place_command"sv, text,
-                   "words, without variables, patterns, operators and `~`: no shell reads them");
-}
-
-// Completes the options of a place: its copied files, and the way to it.
-Expected<void> set_place(const ServerConfig& config, PlaceOptions& options,
-                         std::optional<PlacePool>& pool) {
-  options.sandbox = config.local.sandbox;
-  options.environment = config.local.environment;
-  options.keep_alive = config.place.keep_alive;
-  options.agent = config.user.container.agent;
-  options.workspace_mode = config.place_workspace;
-  options.copy_max_files = config.place.copy_max_files;
-  options.copy_max_bytes = config.place.copy_max_bytes;
-  options.copy_exclude = config.place.copy_exclude;
-  options.copy_gitignore = config.place.copy_gitignore;
-  const PlaceOptions usual;
-  if (options.workspace_mode != PlaceWorkspace::copy &&
-      (options.copy_gitignore || !options.copy_exclude.empty() ||
-       options.copy_max_files != usual.copy_max_files ||
-       options.copy_max_bytes != usual.copy_max_bytes))
-    return bad_value("place_workspace",
-                     options.workspace_mode == PlaceWorkspace::remote ? "remote"sv : "shared"sv,
-                     "copy, as place_copy_ is given");
-  std::string agent = config.place_agent;
-  if (!options.agent.empty() && config.use != Option::command) {
-    if (agent != ServerConfig::usual_agent)
-      return bad_value("place_agent_path"sv, agent, "needed where place_agent is copied there"sv);
-    agent.clear();
-  }
-  if (config.use & Option::made) {
-    options.name = config.use == Option::slurm ? "Slurm" : "Kubernetes";
-    return set_engine(config, agent, options, pool);
-  }
-  options.name = config.place_host;
-  auto words = config.use == Option::ssh ? ssh_transport(config.place_host, agent)
-                                         : words_of_command(config.place_command);
-  if (!words) return words.failure();
-  options.transport = std::move(*words);
-  return {};
-}
-
-// An error about a root that no option names is one about the workspace.
-Error in_words_of_folders(Error error, const ServerConfig& config) {
-  constexpr std::string_view of_roots = "allowed_paths: ";
-  if (!config.narrows_roots && starts_with(error.message, of_roots))
-    error.message.replace(0, of_roots.size(), "workspace: ");
-  return error;
-}
-
-template <class T>
-ExecutorPointer owned(T&& executor) {
-  return new_shared<const std::decay_t<T>>(std::forward<T>(executor));
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-ContainerExecutorOptions container_executor_options(const ServerConfig& config) {
-  return {ExecutorOptions(config.local), config.user.container, config.local.environment};
-}
-
-SharedError in_our_words(Error error, bool container) {
-  // Pairs: the name in the library, the name of the program.
-  constexpr std::string_view of_containers =
-      "cache docker_cache cpus docker_cpu_limit credentials docker_credentials image docker_image "
-      "engine_options docker_option log_file docker_log_file memory docker_memory_limit "
-      "mounts docker_mount network docker_network packages docker_packages skills_dir skills_path "
-      "tools_dir tools_path user docker_user ";
-  constexpr std::string_view of_all =
-      "agent place_agent allowed_domains allow_domains ask_rules ask_rule disabled_rules "
-      "disable_rule disabled_tools disable_tool keep keep_env "
-      "keep_alive place_keep_alive "
-      "max_output max_output_size secret secret_env set set_env "
-      "skills_dir local_skills_directory ";
+SharedError in_our_words(Error error, Rows<OptionName> names) {
   constexpr std::string_view limits = "limits: ";
-  constexpr std::string_view engine = "engine ";
   std::string& message = error.message;
   if (starts_with(message, limits)) message.replace(0, limits.size(), "limit_");
-  if (starts_with(message, engine)) message.replace(0, engine.size(), "docker_");
   const std::string_view first = std::string_view(message).substr(0, message.find_first_of(": "));
-  for (std::string_view names : {container ? of_containers : of_all, of_all})
-    while (!names.empty()) {
-      const std::string_view name = take_part(names, ' ');
-      const std::string_view ours = take_part(names, ' ');
-      if (name != first) continue;
-      message.replace(0, first.size(), ours);
-      return error;
-    }
+  std::string_view ours = option_for(first, names);
+  if (ours.empty()) ours = option_for(first, option_names);
+  if (!ours.empty()) message.replace(0, first.size(), ours);
   return error;
 }
 
@@ -59328,47 +57528,138 @@ void warn(const std::string& message) {
   std::fprintf(stderr, "codeexec-mcp: %s\n", message.c_str());
 }
 
-// For commands of users only the policy, the timeout and the audit log of `local` count.
-Expected<UserContainers> create_user_containers(ServerConfig& config) {
-  UserContainerOptions& options = config.user;
-  options.policy = config.local.policy;
-  if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
-  options.audit_file = config.local.audit_file;
-  options.audit_output = config.local.audit_output;
-  auto containers = UserContainers::create(options);
-  if (!containers) return in_our_words(containers.error(), true);
-  return containers;
+Expected<CommandPlace> create_local(const ServerConfig& config) {
+  auto executor = LocalExecutor::create(config.local, config.wings);
+  if (!executor) return in_our_words(in_words_of_folders(executor.error(), config));
+  CommandPlace place;
+  place.sandbox = executor->sandbox_report();
+  place.executor = owned_executor(std::move(*executor));
+  return place;
 }
 
 Expected<CommandPlace> create_place(const ServerConfig& config) {
-  CommandPlace place;
-  if (config.use == Option::docker) {
-    auto executor = ContainerExecutor::create(container_executor_options(config));
-    if (!executor) return in_our_words(executor.error(), true);
-    place.executor = owned(std::move(*executor));
-    return place;
+  const std::vector<ServerMode> modes = modes_of(config);
+  return find_where(modes, [&](const ServerMode& mode) { return mode.use == config.use; })
+      ->create(config);
+}
+
+}  // inner
+
+// tools/features.cpp ------------------------------------------------------------------------------
+// A server and its features: its configuration, the table of their options, and their modes.
+
+namespace {
+
+// There are no other objects of that type.
+std::vector<const Feature*> server_features(std::initializer_list<const ServerFeature*> of_server) {
+  std::vector<const Feature*> features;
+  for (const ServerFeature* const feature : of_server)
+    features.push_back(static_cast<const Feature*>(feature));
+  return features;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+ServerConfig::ServerConfig(std::initializer_list<const ServerFeature*> of_server)
+    : features(server_features(of_server)) {
+  // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
+  local.kill_grace = std::chrono::milliseconds(300);
+  local.timeout = std::chrono::milliseconds(0);  // not given: the default, or max_timeout if less
+  options.add(server_options());
+  for (const Feature* const feature : features) {
+    if (feature->options) options.add(feature->options());
+    if (feature->begin) feature->begin(*this);
   }
-  if (config.use & Option::places) {
-    PlaceOptions options{ExecutorOptions(config.local)};
-    if (auto ok = set_place(config, options, place.pool); !ok) return ok.failure();
-    if (!config.no_project.empty())
-      return make_error(ErrorCode::invalid_argument,
-                        "workspace: %: name the folder of a project, or set sandbox to off",
-                        {config.no_project});
-    auto executor = PlaceExecutor::create(options);
-    if (!executor) return in_our_words(executor.error());
-    if (config.reach_place)
-      if (auto ok = executor->reach(); !ok) return ok.failure();
-    place.facts = executor->facts();
-    place.sandbox = place.facts->sandbox;
-    place.executor = owned(std::move(*executor));
-    return place;
+}
+
+std::string Option::key() const {
+  std::string key(name());
+  std::replace(key.begin(), key.end(), '-', '_');
+  return key;
+}
+
+void OptionTable::add(Rows<Option> rows) {
+  const Option* before = nullptr;
+  for (const Option& row : rows) {
+    insert(row, before);
+    before = &row;
   }
-  auto executor = LocalExecutor::create(config.local);
-  if (!executor) return in_our_words(in_words_of_folders(executor.error(), config));
-  place.sandbox = executor->sandbox_report();
-  place.executor = owned(std::move(*executor));
-  return place;
+}
+
+// Rows that came behind the same option earlier stay before this one.
+void OptionTable::insert(const Option& row, const Option* before) {
+  const auto index_of = [this](std::string_view name) {
+    const auto found =
+        find_where(rows_, [&](const Option* known) { return known->name() == name; });
+    return static_cast<std::size_t>(found - rows_.begin());
+  };
+  if (const std::size_t known = index_of(row.name()); known < rows_.size()) {
+    if (rows_[known]->group() == row.group()) {
+      rows_[known] = &row;
+      return;
+    }
+    rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(known));
+    anchors_.erase(anchors_.begin() + static_cast<std::ptrdiff_t>(known));
+  }
+  std::string_view anchor;
+  std::size_t at = index_of(row.after());
+  if (at < rows_.size()) {
+    anchor = row.after();
+    for (++at; at < rows_.size() && anchors_[at] == anchor;) ++at;
+  } else if (before && before->group() == row.group()) {
+    at = index_of(before->name());
+    anchor = anchors_[at++];
+  } else {
+    for (at = rows_.size(); at > 0 && rows_[at - 1]->group() > row.group();) --at;
+  }
+  rows_.insert(rows_.begin() + static_cast<std::ptrdiff_t>(at), &row);
+  anchors_.insert(anchors_.begin() + static_cast<std::ptrdiff_t>(at), anchor);
+}
+
+const Option* OptionTable::find(std::string_view name) const {
+  const auto found = find_where(rows_, [&](const Option* row) { return row->name() == name; });
+  return found == rows_.end() ? nullptr : *found;
+}
+
+const Option* OptionTable::find_key(std::string_view key) const {
+  const auto found = find_where(rows_, [&](const Option* row) {
+    return row->group() != Option::command_line &&
+           (key == row->key() || (!row->other_key().empty() && key == row->other_key()));
+  });
+  return found == rows_.end() ? nullptr : *found;
+}
+
+std::vector<ServerMode> modes_of(const ServerConfig& config) {
+  std::vector<ServerMode> modes = {local_mode};
+  for (const Feature* const feature : config.features)
+    modes.insert(modes.end(), feature->modes.begin(), feature->modes.end());
+  return modes;
+}
+
+std::string full_help(const Option& option, const ServerConfig& config) {
+  std::string in_short, in_full;
+  std::string text;
+  std::vector<std::string_view> more;
+  for (const Feature* const feature : config.features) {
+    if (!feature->modes_in_short.empty()) more.push_back(feature->modes_in_short);
+    if (!feature->modes_in_full.empty()) append_all(in_full, {"; ", feature->modes_in_full});
+    for (const OptionNote& note : feature->notes)
+      if (note.option == option.name()) text += note.text;
+  }
+  for (std::size_t i = 0; i < more.size(); ++i)
+    append_all(in_short, {i + 1 < more.size() ? ", " : i == 0 ? " or " : ", or ", more[i]});
+  if (option.name() != mode_option) return concat({option.help(), text});
+  return concat({option.help(), in_short, ". local: on this host", in_full, text});
+}
+
+std::vector<std::string> choices_of(const Option& option, const ServerConfig& config) {
+  std::vector<std::string> names;
+  for (const Choice& choice : option.choices()) add_words(names, {choice.name});
+  if (option.name() == mode_option)
+    for (const ServerMode& mode : modes_of(config)) add_words(names, {mode.name});
+  return names;
 }
 
 }  // inner
@@ -59575,40 +57866,52 @@ void add_wrapped(std::string& list, std::string_view text, std::size_t indent) {
 
 namespace {
 
-// The headings of Option::Group.
-constexpr char group_names[] =
-    "Where commands run\0Policy\0Sandbox and network\0Limits\0Environment\0Background and tools\0"
-    "Records\0"
-    "Containers (--execution-mode docker)\0"
-    "Other places (--execution-mode ssh, slurm, kubernetes, command)\0"
-    "On the command line only\0";
+struct GroupHeading {
+  Option::Group group;
+  std::string_view text;
+};
+constexpr GroupHeading headings[] = {
+    {Option::location, "Where commands run"},
+    {Option::policy, "Policy"},
+    {Option::confinement, "Sandbox and network"},
+    {Option::limits, "Limits"},
+    {Option::environment, "Environment"},
+    {Option::background, "Background and tools"},
+    {Option::records, "Records"},
+    {Option::contained, "Containers (--execution-mode docker)"},
+    {Option::elsewhere, "Other places (--execution-mode ssh, slurm, kubernetes, command)"},
+    {Option::command_line, "On the command line only"},
+};
 
-// One option, of the table or of those of the command line only. `option` is null for these.
-using VisitRow = FunctionRef<void(std::string_view row, Option::Group group, const Option* option)>;
-
-void visit_rows(VisitRow visit) {
-  for (const Option* option = Option::table; option != Option::end(); ++option)
-    visit(option->row(), option->group, option);
-  for (const Special& special : specials) visit(special.row, Option::command_line, nullptr);
-}
+// Lines of --help about an option, for servers that have it.
+struct UsageLine {
+  std::string_view option;
+  std::string_view text;
+};
+constexpr UsageLine usage_lines[] = {
+    {"client-config", "  codeexec-mcp --client-config claude-code --write    add it to a client\n"},
+    {"run", "  codeexec-mcp [options] --run COMMAND    run one, print its result as JSON\n"},
+    {"check", "  codeexec-mcp [options] --check COMMAND  print whether it would be refused\n"},
+    {"doctor", "  codeexec-mcp [options] --doctor         print what is missing for commands\n"},
+    {"report", "  codeexec-mcp --report LOG... --output PAGE.html    show audit logs\n"},
+};
 
 std::string_view first_sentence(std::string_view text) { return text.substr(0, text.find(". ")); }
 
 // Adds the lines of one option. In --help it has one, with its default in brackets.
-void add_row(std::string& list, std::string_view row, bool all) {
+void add_lines_of(std::string& list, const Option& option, const ServerConfig& config, bool all) {
   constexpr std::size_t help_column = 33;
-  const std::string_view value = Option::part(row, Option::value);
-  const std::string_view usual = Option::part(row, Option::usual);
-  const std::string_view help = Option::part(row, Option::help);
+  const std::string help = full_help(option, config);
   const std::string left =
-      concat("  --%%%", {Option::part(row, Option::name), value.empty() ? "" : " ", value});
+      concat("  --%%%", {option.name(), option.value().empty() ? "" : " ", option.value()});
   list += left;
   if (left.size() + 2 <= help_column)
     list.append(help_column - left.size(), ' ');
   else
     list += all ? concat("\n%", {std::string(help_column, ' ')}) : "  ";
-  const char* const form = usual.empty() ? "%" : all ? "% (default: %)" : "% [%]";
-  const std::string text = concat(form, {all ? help : first_sentence(help), usual});
+  const char* const form = option.usual().empty() ? "%" : all ? "% (default: %)" : "% [%]";
+  const std::string text =
+      concat(form, {all ? std::string_view(help) : first_sentence(help), option.usual()});
   add_wrapped(list, text, help_column);
 }
 
@@ -59616,28 +57919,31 @@ void add_row(std::string& list, std::string_view row, bool all) {
 
 CODEEXEC_INNER {
 
-std::string help_text(bool all) {
+std::string_view group_name(Option::Group group) {
+  return find_where(headings, [&](const GroupHeading& row) { return row.group == group; })->text;
+}
+
+std::string help_text(const ServerConfig& config, bool all) {
   std::string text =
       "codeexec-mcp " CODEEXEC_VERSION_STRING
       " - runs commands for an AI agent, as an MCP server on stdio\n"
-      "  codeexec-mcp [options]                  serve, as an MCP client starts it\n"
-      "  codeexec-mcp --client-config claude-code --write    add it to a client\n"
-      "  codeexec-mcp [options] --run COMMAND    run one, print its result as JSON\n"
-      "  codeexec-mcp [options] --check COMMAND  print whether it would be refused\n"
-      "  codeexec-mcp [options] --doctor         print what is missing for commands\n"
-      "  codeexec-mcp --report LOG... --output PAGE.html    show audit logs\n";
-  int last_group = -1;
-  visit_rows([&](std::string_view row, Option::Group group, const Option* option) {
-    if (!all && (!option || !option->is_often_needed)) return;
-    if (group != last_group)
-      append_all(text, "%%\n", {all ? "\n" : "", name_in(group_names, group)});
-    last_group = group;
-    add_row(text, row, all);
-  });
+      "  codeexec-mcp [options]                  serve, as an MCP client starts it\n";
+  for (const UsageLine& line : usage_lines)
+    if (config.options.find(line.option)) text += line.text;
+  const bool has_more = !all && config.options.find("help-all");
+  std::optional<Option::Group> last_group;
+  for (const Option* const option : config.options) {
+    if (has_more && !option->is_often_needed()) continue;
+    if (option->group() != last_group)
+      append_all(text, "%%\n", {all ? "\n" : "", group_name(option->group())});
+    last_group = option->group();
+    add_lines_of(text, *option, config, all);
+  }
   if (!all)
-    return text +
-           "[default]. --help-all prints all options. Each is also a key of --config FILE,\n"
-           "a JSON object, with _ for -: {\"allowed_paths\": [\"/project\"], \"timeout\": 120}\n";
+    return concat(
+        "%[default]. %Each is also a key of --config FILE,\n"
+        "a JSON object, with _ for -: {\"allowed_paths\": [\"/project\"], \"timeout\": 120}\n",
+        {text, has_more ? "--help-all prints all options. " : ""});
   text +=
       "\nEach option but these last ones is also a key of the configuration file, with _\n"
       "for -. SIZE is a number of bytes, or one with k, m, g or t after it.\n"
@@ -59647,31 +57953,6 @@ std::string help_text(bool all) {
     append_all(rules, {rules.empty() ? "" : " ", rule.name});
   add_wrapped(text, rules, 2);
   return text;
-}
-
-std::string help_json() {
-  Json list = Json::array();
-  visit_rows([&](std::string_view row, Option::Group group, const Option* option) {
-    constexpr char member_names[] = "option\0value\0default\0help\0other_key\0";
-    Json object = Json::object();
-    for (int part = Option::name; part <= Option::other_key; ++part)
-      set_member(object, name_in(member_names, part),
-                 std::string(Option::part(row, static_cast<Option::Part>(part))));
-    set_member(object, "group", name_in(group_names, group));
-    set_member(object, "often", option && option->is_often_needed);
-    const bool has_choices =
-        !option || option->kind == Option::text || option->kind == Option::choice;
-    set_member(object, "choices",
-               std::string(has_choices ? Option::part(row, Option::detail) : ""sv));
-    std::vector<std::string> modes;
-    constexpr char mode_names[] =
-        "local\0docker\0user-container\0command\0ssh\0slurm\0kubernetes\0";
-    for (int mode = 0; option && mode < 7; ++mode)
-      if (option->use & 1u << mode) add_words(modes, {name_in(mode_names, mode)});
-    set_member(object, "modes", list_of(modes));
-    list.push_back(std::move(object));
-  });
-  return list.dump() + "\n";
 }
 
 std::string rules_text() {
@@ -59686,612 +57967,6 @@ std::string rules_text() {
     add_wrapped(text, rule.description, name_width);
   }
   return text;
-}
-
-}  // inner
-
-// tools/json_edit.cpp -----------------------------------------------------------------------------
-// Changes of a JSON text: a member is set or taken out, and all other bytes stay.
-
-namespace {
-
-constexpr std::string_view json_blanks = " \t\r\n";
-constexpr std::size_t npos = std::string_view::npos;
-
-// Behind the value that begins at text[at], in a text that is valid JSON.
-std::size_t json_value_end(std::string_view text, std::size_t at) {
-  if ("\"{["sv.find(text[at]) == npos)
-    return std::min(text.find_first_of(",]} \t\r\n", at), text.size());
-  std::size_t depth = 0;
-  do {
-    const char c = text[at++];
-    if (c == '{' || c == '[') ++depth;
-    if (c == '}' || c == ']') --depth;
-    if (c != '"') continue;
-    for (; text[at] != '"'; ++at)
-      if (text[at] == '\\') ++at;
-    ++at;
-  } while (depth > 0);
-  return at;
-}
-
-// A member of an object in such a text, or an item of a list.
-struct JsonPart {
-  std::size_t name = npos;  // where it begins, with its name
-  std::size_t value = npos;
-  std::size_t end = npos;  // of its value
-};
-
-// A part, or the last one when none passes; and the end of the part before it.
-struct FoundPart : JsonPart {
-  bool found = false;
-  std::size_t before = npos;  // npos: it is the first
-  bool is_empty() const { return name == npos; }
-};
-
-// Walks through the members of an object, or the items of a list, up to the one that passes.
-FoundPart find_part(std::string_view text, std::size_t container,
-                    FunctionRef<bool(const JsonPart&)> passes) {
-  const bool has_names = text[container] == '{';
-  FoundPart part;
-  for (std::size_t at = container + 1; !part.found;) {
-    at = text.find_first_not_of(" \t\r\n,", at);
-    if (text[at] == '}' || text[at] == ']') break;
-    part.before = part.end;
-    part.name = part.value = at;
-    if (has_names) part.value = text.find_first_not_of(" \t\r\n:", json_value_end(text, at));
-    at = part.end = json_value_end(text, part.value);
-    part.found = passes(part);
-  }
-  return part;
-}
-
-// A name that is spelled with escapes is not found.
-FoundPart find_member(std::string_view text, std::size_t object, std::string_view name) {
-  const std::string spelled = Json(name).dump();
-  return find_part(text, object, [&](const JsonPart& part) {
-    return text.substr(part.name, json_value_end(text, part.name) - part.name) == spelled;
-  });
-}
-
-// The line end and the blanks before text[at]; empty when something else stands on its line.
-std::string line_before(std::string_view text, std::size_t at) {
-  const std::size_t last = at == 0 ? npos : text.find_last_not_of(" \t", at - 1);
-  if (last == npos || text[last] != '\n') return {};
-  return concat(
-      {last > 0 && text[last - 1] == '\r' ? "\r\n" : "\n", text.substr(last + 1, at - last - 1)});
-}
-
-// How the outermost object is laid out.
-struct JsonLayout {
-  explicit JsonLayout(std::string_view text) : root(text.find_first_not_of(json_blanks)) {
-    const std::size_t first = text.find_first_not_of(json_blanks, root + 1);
-    const std::string line = line_before(text, first);
-    const std::size_t end_size = starts_with(line, "\r"sv) ? 2 : 1;
-    if (line.size() > end_size) unit = line.substr(end_size);
-    line_end = end_size == 2 ? "\r\n" : "\n";
-  }
-  std::size_t root;
-  std::string unit = "  ";
-  std::string line_end = {};
-};
-
-JsonLimits strict_limits() {
-  JsonLimits limits;
-  limits.unique_names = true;
-  return limits;
-}
-
-// The value with a member set, as the text must say it afterwards.
-Json with_member(const Json& object, const MemberPath& path, std::size_t depth, const Json& value) {
-  if (depth == path.size()) return value;
-  Json changed = object.is_object() ? object : Json::object();
-  changed.set(path[depth], with_member(object[path[depth]], path, depth + 1, value));
-  return changed;
-}
-
-// Names with escapes occur twice after an edit that did not find them.
-const char* check_edit(std::string_view text, const Json& wanted) {
-  const auto now = Json::parse(text, strict_limits());
-  return now && *now == wanted ? ""
-                               : "a name in it has escapes, so it cannot be edited for certain";
-}
-
-// A value in lines: objects in several, lists in one. `line` is a line end and the indentation of
-// the line it begins on, or empty for one line; `unit` is what each level adds.
-std::string laid_out(const Json& value, const std::string& line, const std::string& unit) {
-  if (!value.is_object() || value.size() == 0) return value.dump();
-  const std::string inner_line = line.empty() ? line : concat({line, unit});
-  std::string text = "{";
-  for (const Json::Member& member : value.members()) {
-    if (text.size() > 1) append_all(text, {",", line.empty() ? " " : ""});
-    append_all(text, {inner_line, Json(member.name).dump(), ": ",
-                      laid_out(member.value, inner_line, unit)});
-  }
-  return concat({text, line, "}"});
-}
-
-// What other programs may read and this one does not edit, outside of strings.
-std::string extension_in(std::string_view text) {
-  std::size_t comma = npos;  // the last sign, when that is one
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const char c = text[at];
-    const char next = at + 1 < text.size() ? text[at + 1] : '\0';
-    if (c == '"') {
-      for (++at; at < text.size() && text[at] != '"'; ++at)
-        if (text[at] == '\\') ++at;
-    }
-    if (c == '/' && (next == '/' || next == '*'))
-      return concat("it has a comment at %, and would lose it", {line_and_column(text, at)});
-    if ((c == '}' || c == ']') && comma != npos)
-      return concat("it has a comma before a closing bracket at %", {line_and_column(text, comma)});
-    if (json_blanks.find(c) == npos) comma = c == ',' ? at : npos;
-  }
-  return {};
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string json_trouble(std::string_view text) {
-  if (text.find_first_not_of(json_blanks) == npos) return {};
-  if (starts_with(text, "\xef\xbb\xbf"sv))
-    return "it is not plain JSON: it begins with a byte order mark (BOM)";
-  const auto value = Json::parse(text, strict_limits());
-  if (value) return value->is_object() ? "" : "it is no JSON object";
-  const std::string extension = extension_in(text);
-  return concat("it is not plain JSON: %", {extension.empty() ? value.error().message : extension});
-}
-
-std::string set_json_member(std::string& text, const MemberPath& path, const Json& value) {
-  if (std::string problem = json_trouble(text); !problem.empty()) return problem;
-  if (text.find_first_not_of(json_blanks) == npos) {
-    text = concat({laid_out(with_member(Json(), path, 0, value), "\n", "  "), "\n"});
-    return {};
-  }
-  const Json before = *Json::parse(text, strict_limits());
-  const JsonLayout layout(text);
-  std::string line = layout.line_end;
-  std::size_t object = layout.root;
-  std::size_t depth = 0;
-  FoundPart part;
-  for (;; ++depth) {
-    part = find_member(text, object, path[depth]);
-    if (!part.found || depth + 1 == path.size()) break;
-    if (text[part.value] != '{') return concat("its % is no object", {path[depth]});
-    line = line_before(text, part.name);
-    object = part.value;
-  }
-  const Json added = with_member(
-      Json(), MemberPath(path.begin() + static_cast<std::ptrdiff_t>(depth) + 1, path.end()), 0,
-      value);
-  if (part.found || !part.is_empty()) line = line_before(text, part.name);
-  std::string piece = laid_out(added, line, layout.unit);
-  if (part.found) {
-    text.replace(part.value, part.end - part.value, piece);
-  } else if (part.is_empty()) {
-    const Json whole = Json::object({{std::string(path[depth]), added}});
-    text.replace(object, json_value_end(text, object) - object, laid_out(whole, line, layout.unit));
-  } else {
-    text.insert(part.end,
-                concat(",%%: %", {line.empty() ? " " : line, Json(path[depth]).dump(), piece}));
-  }
-  return check_edit(text, with_member(before, path, 0, value));
-}
-
-std::string add_to_json_list(std::string& text, const MemberPath& path, std::string_view item) {
-  if (std::string problem = json_trouble(text); !problem.empty()) return problem;
-  const auto value = Json::parse(text, strict_limits());
-  const Json* list = value ? &*value : nullptr;
-  for (std::size_t i = 0; list && i < path.size(); ++i) list = list->find(path[i]);
-  if (!list) return set_json_member(text, path, Json::array({Json(item)}));
-  if (!list->is_array()) return concat("its % is no list", {path.back()});
-  for (const Json& one : list->items())
-    if (one == Json(item)) return {};
-  Json longer = *list;
-  longer.push_back(Json(item));
-  std::size_t at = text.find_first_not_of(json_blanks);
-  for (const std::string_view name : path) {
-    const FoundPart part = find_member(text, at, name);
-    if (!part.found) return "a name in it has escapes, so it cannot be edited for certain";
-    at = part.value;
-  }
-  const FoundPart last = find_part(text, at, [](const JsonPart&) { return false; });
-  const std::string added = Json(item).dump();
-  if (last.is_empty()) {
-    text.replace(at, json_value_end(text, at) - at, concat({"[", added, "]"}));
-  } else {
-    const std::string line = line_before(text, last.name);
-    text.insert(last.end, concat({",", line.empty() ? " " : line, added}));
-  }
-  return check_edit(text, with_member(*value, path, 0, longer));
-}
-
-}  // inner
-
-namespace {
-
-// Takes a part out of its object or list, with the comma and the line that go with it.
-void cut_part(std::string& text, std::size_t container, const FoundPart& part) {
-  const std::size_t next = text.find_first_not_of(json_blanks, part.end);
-  if (part.before != npos)
-    text.erase(part.before, part.end - part.before);
-  else if (text[next] == ',')
-    text.erase(part.name, text.find_first_not_of(json_blanks, next + 1) - part.name);
-  else
-    text.erase(container + 1, next - container - 1);
-}
-
-// The places of the members of a path; shorter when one is not there.
-std::vector<std::size_t> containers_on(std::string_view text, const MemberPath& path) {
-  std::vector<std::size_t> places = {text.find_first_not_of(json_blanks)};
-  for (const std::string_view name : path) {
-    if (places.back() == npos || text[places.back()] != '{') break;
-    const FoundPart part = find_member(text, places.back(), name);
-    if (!part.found) break;
-    places.push_back(part.value);
-  }
-  return places;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string remove_json_member(std::string& text, const MemberPath& path) {
-  if (std::string problem = json_trouble(text); !problem.empty()) return problem;
-  MemberPath left = path;
-  for (bool is_emptied = true; is_emptied && !left.empty(); left.pop_back()) {
-    const std::vector<std::size_t> places = containers_on(text, left);
-    if (places.size() <= left.size()) return {};
-    const std::size_t object = places[left.size() - 1];
-    cut_part(text, object, find_member(text, object, left.back()));
-    is_emptied = find_member(text, object, ""sv).is_empty();
-  }
-  return json_trouble(text);
-}
-
-std::string remove_from_json_list(std::string& text, const MemberPath& path,
-                                  std::string_view item) {
-  if (std::string problem = json_trouble(text); !problem.empty()) return problem;
-  const std::vector<std::size_t> places = containers_on(text, path);
-  if (places.size() <= path.size() || text[places.back()] != '[') return {};
-  const std::string spelled = Json(item).dump();
-  const std::string_view whole = text;
-  const FoundPart part = find_part(text, places.back(), [&](const JsonPart& one) {
-    return whole.substr(one.value, one.end - one.value) == spelled;
-  });
-  if (!part.found) return {};
-  cut_part(text, places.back(), part);
-  const bool is_emptied =
-      find_part(text, places.back(), [](const JsonPart&) { return false; }).is_empty();
-  return is_emptied ? remove_json_member(text, path) : json_trouble(text);
-}
-
-}  // inner
-
-// tools/massgen.cpp -------------------------------------------------------------------------------
-// MassGen's code execution server: this program, called as fastmcp.
-//
-//   codeexec-mcp --massgen-path             a folder with a link fastmcp to this program
-//   PATH=FOLDER:$PATH massgen ...           MassGen's client finds it there and calls
-//     fastmcp run .../_code_execution_server.py:create_server -- ARGUMENTS
-//                                           read_massgen_call(): this server, with these arguments
-//     fastmcp anything else                 run_next_fastmcp(): the next one on the PATH
-//
-// What MassGen's lists of commands refuse is refused here, too (PolicyOptions::compat_lists). The
-// only tool is the one that MassGen's own rules for calls know: execute_command.
-
-namespace {
-
-constexpr char fastmcp_name[] = "fastmcp";
-// Says where the search goes on when the next program of that name is one of ours again: the
-// process and the position behind the folder it was found in, as PID:POSITION.
-constexpr char position_variable[] = "CODEEXEC_FASTMCP";
-
-// An option of MassGen's server.
-struct MassGenOption {
-  const char* name;
-  enum Use {
-    same,      // ours has the name and the meaning
-    patterns,  // regular expressions, which need to match the start of a command only
-    mode,
-    paths,
-    agent,
-    instance,
-    settings
-  } use;
-};
-constexpr MassGenOption massgen_options[] = {{"--allowed-paths", MassGenOption::paths},
-                                             {"--timeout", MassGenOption::same},
-                                             {"--max-output-size", MassGenOption::same},
-                                             {"--allowed-commands", MassGenOption::patterns},
-                                             {"--blocked-commands", MassGenOption::patterns},
-                                             {"--execution-mode", MassGenOption::mode},
-                                             {"--srt-settings", MassGenOption::settings},
-                                             {"--agent-id", MassGenOption::agent},
-                                             {"--instance-id", MassGenOption::instance},
-                                             {"--enable-sudo", MassGenOption::same},
-                                             {"--local-skills-directory", MassGenOption::same}};
-
-// The arguments of one call.
-struct MassGenCall {
-  std::string mode = "local";
-  std::string agent = {};
-  std::string instance = {};
-  std::string settings = {};
-  std::vector<std::string> paths = {};
-  std::vector<std::string> words = {};  // for read_command_line()
-};
-
-// Adds an option with each of its values, which none of can then be taken for another option.
-void add_values(std::vector<std::string>& words, std::string_view name,
-                const std::vector<std::string>& values) {
-  if (values.empty()) add_words(words, {name});
-  for (const std::string& value : values) add_words(words, {concat("%=%", {name, value})});
-}
-
-Expected<void> take_one(const Argument& argument, std::string& value) {
-  if (argument.words.size() != 1 || argument.words[0].empty())
-    return make_error(ErrorCode::invalid_argument, "% needs exactly one value, and not %",
-                      {argument.name, argument.words.size()});
-  value = argument.words[0];
-  return {};
-}
-
-Expected<void> take_massgen_argument(const Argument& argument, MassGenCall& call) {
-  const auto* const option = find_where(
-      massgen_options, [&](const MassGenOption& known) { return known.name == argument.name; });
-  if (option == std::end(massgen_options))
-    return make_error(ErrorCode::invalid_argument,
-                      "% is no option of MassGen's code execution server that is known here: take "
-                      "this program's folder from the PATH, or install a newer one",
-                      {in_quotes(argument.name)});
-  switch (option->use) {
-    case MassGenOption::mode:
-      return take_one(argument, call.mode);
-    case MassGenOption::agent:
-      return take_one(argument, call.agent);
-    case MassGenOption::instance:
-      return take_one(argument, call.instance);
-    case MassGenOption::settings:
-      return take_one(argument, call.settings);
-    case MassGenOption::paths:
-      call.paths.insert(call.paths.end(), argument.words.begin(), argument.words.end());
-      return {};
-    case MassGenOption::patterns: {
-      std::vector<std::string> patterns = argument.words;
-      for (std::string& pattern : patterns)
-        if (!pattern.empty()) pattern = concat("(?:%).*", {pattern});
-      add_values(call.words, argument.name, patterns);
-      return {};
-    }
-    default:
-      add_values(call.words, argument.name, argument.words);
-      return {};
-  }
-}
-
-// Commands run in the container that MassGen has made, which it knows by this name. An agent of
-// ours is copied there, not into the cache: MassGen puts that into the workspace. The container is
-// what confines the commands.
-Expected<void> enter_container(MassGenCall& call) {
-  if (call.agent.empty())
-    return make_error(ErrorCode::invalid_argument,
-                      "execution-mode docker needs an agent-id, by which MassGen names its "
-                      "container");
-  std::string name = concat("massgen-%", {call.agent});
-  if (!call.instance.empty()) append_all(name, {"-", call.instance});
-  const char* const given = std::getenv("CODEEXEC_PLACE_AGENT");
-  auto program = given && *given ? Expected<std::string>(given) : own_program();
-  if (!program) return program.failure();
-  add_words(call.words,
-            {"--execution-mode", "command", "--sandbox", "off", "--place-agent", *program});
-  add_values(call.words, "--place-command",
-             {script_of_argv(
-                 {"docker", "exec", "-i", "-e", "CODEEXEC_PLACE_CACHE=/var/tmp", name, "sh"})});
-  return {};
-}
-
-// The words that say where commands run.
-Expected<void> add_mode(MassGenCall& call) {
-  const bool for_srt = call.mode == "srt";
-  if (for_srt == call.settings.empty())
-    return make_error(ErrorCode::invalid_argument,
-                      "execution-mode srt and srt-settings need each other");
-  auto workspace = canonical_path("."sv);
-  if (!workspace) return workspace.failure();
-  add_values(call.words, "--workspace", {*workspace});
-  if (call.paths.empty()) call.paths.push_back(*workspace);
-  if (!for_srt) add_values(call.words, "--allowed-paths", call.paths);
-  if (!call.agent.empty()) add_values(call.words, "--agent-id", {call.agent});
-  if (!call.instance.empty()) add_values(call.words, "--instance-id", {call.instance});
-  if (call.mode == "docker") return enter_container(call);
-  if (call.mode == "local" || for_srt) return {};
-  return bad_value("execution-mode"sv, call.mode, "one of local, docker, srt"sv);
-}
-
-bool is_massgen_script(std::string_view word) {
-  const std::string_view name = base_name(word);
-  return name.substr(0, name.find(':')) == "_code_execution_server.py";
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-bool is_called_fastmcp(int argc, char** argv) {
-  return argc > 0 && base_name(argv[0]) == fastmcp_name;
-}
-
-// Any call with that script is ours: never is the server that confines nothing started in place of
-// this one.
-bool starts_massgen_server(int argc, char** argv) {
-  for (int i = 1; i < argc && argv[i] != "--"sv; ++i)
-    if (is_massgen_script(argv[i])) return true;
-  return false;
-}
-
-Expected<Invocation> read_massgen_call(int argc, char** argv, ServerConfig& config) {
-  const auto wrong = [](const char* why) { return make_error(ErrorCode::invalid_argument, why); };
-  if (argc < 3 || argv[1] != "run"sv || !is_massgen_script(argv[2]) ||
-      (argc > 3 && argv[3] != "--"sv))
-    return wrong(
-        "called as fastmcp for MassGen's code execution server, in words that are not known here: "
-        "run FILE:create_server -- ARGUMENTS");
-  // The word in place of the program's name is skipped.
-  auto arguments = split_arguments(argc - std::min(argc, 3), argv + std::min(argc, 3));
-  if (!arguments) return arguments.failure();
-  MassGenCall call;
-  call.words.push_back(fastmcp_name);
-  for (const Argument& argument : *arguments)
-    if (auto ok = take_massgen_argument(argument, call); !ok) return ok.failure();
-  if (auto ok = add_mode(call); !ok) return ok.failure();
-  std::vector<char*> words;
-  for (std::string& word : call.words) words.push_back(word.data());
-  auto invocation = read_command_line(static_cast<int>(words.size()), words.data(), config);
-  if (!invocation) return invocation;
-  if (!call.settings.empty())
-    if (auto ok = apply_srt_settings(call.settings, call.paths, config); !ok) return ok.failure();
-  config.local.policy.compat_lists = true;
-  config.tools.full_results = true;
-  disable_other_tools(config.tools, "execute_command"sv);
-  config.greeting = concat("in place of MassGen's code execution server, execution-mode %",
-                           {printable(call.mode)});
-  return invocation;
-}
-
-}  // inner
-
-namespace {
-
-// Where the search begins: behind a program of ours that has become this one, else at the start.
-std::size_t first_position() {
-  const char* const text = std::getenv(position_variable);
-  if (!text) return 0;
-  std::string_view rest = text;
-  if (take_part(rest, ':') != std::to_string(::getpid())) return 0;
-  return leading_number(rest, std::size_t{0});
-}
-
-bool is_this_program(const struct stat& status, const struct stat& own) {
-  return status.st_dev == own.st_dev && status.st_ino == own.st_ino;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-// A folder that is given by a relative path is skipped: MassGen starts its servers in a folder that
-// its agents may write to.
-int run_next_fastmcp(char** argv) {
-  struct stat own {};
-  if (::stat("/proc/self/exe", &own) != 0)
-    return fail(126, concat("fastmcp: cannot find this program itself: %", {errno_text(errno)}));
-  const char* const path = std::getenv("PATH");
-  std::string_view rest = path ? path : "";
-  const std::size_t first = first_position();
-  for (std::size_t position = 0; !rest.empty(); ++position) {
-    const std::string file = concat("%/%", {take_part(rest, ':'), fastmcp_name});
-    struct stat status {};
-    if (position < first || file[0] != '/' || ::stat(file.c_str(), &status) != 0 ||
-        !S_ISREG(status.st_mode) || is_this_program(status, own) ||
-        ::access(file.c_str(), X_OK) != 0)
-      continue;
-    const std::string next = concat("%:%", {::getpid(), position + 1});
-    if (::setenv(position_variable, next.c_str(), 1) == 0) ::execv(file.c_str(), argv);
-    return fail(126, concat("cannot start %: %", {in_quotes(file), errno_text(errno)}));
-  }
-  return fail(127,
-              "fastmcp: there is no other fastmcp on the PATH, and this one is MassGen's code "
-              "execution server only: install MassGen, or put its bin on the PATH");
-}
-
-}  // inner
-
-namespace {
-
-SharedError folder_error(const std::string& path, const char* problem) {
-  return make_error(ErrorCode::io, "--massgen-path: %: %", {in_quotes(path), problem});
-}
-
-// Opens a folder of that name, after making it if it is not there. It must belong to this user, and
-// no other user may write to it.
-Expected<UniqueFd> own_folder(const UniqueFd& parent, const char* name, const std::string& path) {
-  if (::mkdirat(parent.get(), name, 0700) != 0 && errno != EEXIST)
-    return folder_error(path, errno_text(errno).c_str());
-  UniqueFd folder(::openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  struct stat status {};
-  if (!folder || ::fstat(folder.get(), &status) != 0)
-    return folder_error(path, errno_text(errno).c_str());
-  if (status.st_uid != ::geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-    return folder_error(path, "others may write there: remove it");
-  return folder;
-}
-
-// Opens the user's folder for what can be made again, after making it if it is not there. Its path
-// goes into `path`.
-Expected<UniqueFd> open_cache(std::string& path) {
-  const char* const cache = std::getenv("XDG_CACHE_HOME");
-  const char* const home = std::getenv("HOME");
-  if (cache && cache[0] == '/')
-    path = cache;
-  else if (home && home[0] == '/')
-    path = concat("%/.cache", {home});
-  else
-    return make_error(ErrorCode::io, "--massgen-path: HOME names no folder");
-  // It becomes an entry of PATH, in a line.
-  if (path.find_first_of(":\n") != std::string::npos)
-    return folder_error(path, "a folder with : or a line end in its name cannot be in PATH");
-  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
-    (void)::mkdir(path.substr(0, at).c_str(), 0755);
-  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
-    return folder_error(path, errno_text(errno).c_str());
-  UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!folder) return folder_error(path, errno_text(errno).c_str());
-  return folder;
-}
-
-// Makes the link, or puts it in the place of whatever else has its name.
-Expected<void> link_program(const UniqueFd& folder, const std::string& program,
-                            const std::string& path) {
-  char there[PATH_MAX] = "";
-  const ssize_t size = ::readlinkat(folder.get(), fastmcp_name, there, sizeof there);
-  if (size >= 0 && std::string_view(there, static_cast<std::size_t>(size)) == program) return {};
-  const std::string made = concat("%.%", {fastmcp_name, ::getpid()});
-  (void)::unlinkat(folder.get(), made.c_str(), 0);
-  if (::symlinkat(program.c_str(), folder.get(), made.c_str()) != 0)
-    return folder_error(path, errno_text(errno).c_str());
-  if (::renameat(folder.get(), made.c_str(), folder.get(), fastmcp_name) == 0) return {};
-  const int error = errno;
-  (void)::unlinkat(folder.get(), made.c_str(), 0);
-  return folder_error(concat("%/%", {path, fastmcp_name}), errno_text(error).c_str());
-}
-
-Expected<std::string> make_massgen_path() {
-  auto program = own_program();
-  if (!program) return program;
-  std::string path;
-  auto folder = open_cache(path);
-  for (const char* name : {"codeexec", "massgen"}) {
-    if (!folder) return folder.failure();
-    append_all(path, {"/", name});
-    folder = own_folder(*folder, name, path);
-  }
-  if (!folder) return folder.failure();
-  if (::fchmod(folder->get(), 0700) != 0) return folder_error(path, errno_text(errno).c_str());
-  if (auto ok = link_program(*folder, *program, path); !ok) return ok.failure();
-  return path;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-int print_massgen_path() {
-  const auto path = make_massgen_path();
-  return path ? print_answer(concat({*path, "\n"})) : fail(1, path.error().message);
 }
 
 }  // inner
@@ -60363,10 +58038,11 @@ std::size_t common_words(std::string_view name, std::string_view other) {
   return count;
 }
 
-// What other programs call something else, or what is no option here.
+// What other programs call something else, or what is no option here. An advice is for servers that
+// have all options and modes that it names.
 struct Remedy {
   std::string_view word;  // in the spelling of near_spelling()
-  const char* advice;
+  std::string_view advice;
 };
 constexpr Remedy option_remedies[] = {
     {"c", "use --run COMMAND, or --config FILE"},
@@ -60441,6 +58117,34 @@ constexpr Remedy mode_remedies[] = {
     {"srt", "--execution-mode local --sandbox strict"},
 };
 
+bool has_mode(const ServerConfig& config, std::string_view name) {
+  for (const ServerMode& mode : modes_of(config))
+    if (mode.name == name) return true;
+  return false;
+}
+
+// Whether the server has the options and modes that an advice names.
+bool can_follow(std::string_view advice, const ServerConfig& config) {
+  bool is_mode = false;
+  while (!advice.empty()) {
+    std::string_view word = take_part(advice, ' ');
+    word = word.substr(0, word.find(','));
+    const bool is_option = starts_with(word, "--"sv);
+    if (is_option && !config.options.find(word.substr(2))) return false;
+    // `MODE` stands for any.
+    if (is_mode && word != "MODE"sv && !has_mode(config, word)) return false;
+    is_mode = is_option && word.substr(2) == mode_option;
+  }
+  return true;
+}
+
+std::string_view advice_about(std::string_view plain, Rows<Remedy> remedies,
+                              const ServerConfig& config) {
+  for (const Remedy& remedy : remedies)
+    if (plain == remedy.word && can_follow(remedy.advice, config)) return remedy.advice;
+  return {};
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
@@ -60466,46 +58170,43 @@ std::string NearestName::suggestion(std::string_view prefix) const {
   return found_.empty() ? std::string() : concat(": did you mean %%?", {prefix, found_});
 }
 
-std::string meant_option(std::string_view name) {
-  const std::string plain = near_spelling(name);
-  for (const Remedy& remedy : option_remedies)
-    if (plain == remedy.word) return concat(": %", {remedy.advice});
+std::string meant_option(std::string_view name, const ServerConfig& config) {
+  const std::string_view advice = advice_about(near_spelling(name), option_remedies, config);
+  if (!advice.empty()) return concat({": ", advice});
   NearestName nearest(name);
-  for (const Option* option = Option::table; option != Option::end(); ++option)
-    nearest.consider(option->part(Option::name));
-  for (const Special& special : specials) nearest.consider(Option::part(special.row, Option::name));
+  for (const Option* const option : config.options) nearest.consider(option->name());
   return nearest.suggestion("--"sv);
 }
 
-std::string meant_key(std::string_view key) {
-  const std::string plain = near_spelling(key);
-  for (const Special& special : specials)
-    if (Option::part(special.row, Option::name) == plain)
-      return ": it is an option of the command line only";
+std::string meant_key(std::string_view key, const ServerConfig& config) {
+  const Option* const known = config.options.find(near_spelling(key));
+  if (known && known->group() == Option::command_line)
+    return ": it is an option of the command line only";
   NearestName nearest(key);
-  for (const Option* option = Option::table; option != Option::end(); ++option)
-    nearest.consider(option->part(Option::name));
+  for (const Option* const option : config.options)
+    if (option->group() != Option::command_line) nearest.consider(option->name());
   std::string suggestion = nearest.suggestion();
   std::replace(suggestion.begin(), suggestion.end(), '-', '_');
   return suggestion;
 }
 
-std::string meant_mode(std::string_view mode, std::string_view modes) {
+std::string meant_mode(std::string_view mode, const ServerConfig& config) {
   const std::string plain = near_spelling(mode);
-  for (const Remedy& remedy : mode_remedies)
-    if (plain == remedy.word) return concat(" For %, use %.", {remedy.word, remedy.advice});
-  const std::string meant = meant_choice(mode, modes);
+  const std::string_view advice = advice_about(plain, mode_remedies, config);
+  if (!advice.empty()) return concat(" For %, use %.", {plain, advice});
+  NearestName nearest(mode);
+  for (const ServerMode& known : modes_of(config)) nearest.consider(known.name);
+  const std::string meant = nearest.suggestion();
   return meant.empty() ? meant : concat(" D%", {std::string_view(meant).substr(3)});
 }
 
-std::string meant_choice(std::string_view word, std::string_view choices) {
+std::string meant_choice(std::string_view word, Rows<Choice> choices) {
   static constexpr auto denials = NameSet{"disable", "disabled", "false", "no", "none", "off"};
   NearestName nearest(word);
-  for (std::string_view rest = choices; !rest.empty();) {
-    const std::string_view choice = trim_blanks(take_part(rest, ','));
-    if ((choice == "off"sv || choice == "none"sv) && denials.has(word))
-      return concat("; write %", {choice});
-    nearest.consider(choice);
+  for (const Choice& choice : choices) {
+    if ((choice.name == "off"sv || choice.name == "none"sv) && denials.has(word))
+      return concat("; write %", {choice.name});
+    nearest.consider(choice.name);
   }
   return nearest.suggestion();
 }
@@ -60516,28 +58217,6 @@ std::string meant_choice(std::string_view word, std::string_view choices) {
 // set_option() checks the number of words, then gives each word to the parser of the option's kind:
 // set_word() for texts, lists and flags, set_number(), set_choice() and set_json(). A parser
 // returns the words "is not ..." of its error, or null when it has set the member.
-
-std::string_view Option::part(std::string_view row, Part wanted) {
-  std::string_view left = row;
-  for (int i = 0; i < wanted; ++i) take_part(left, '\n');
-  return take_part(left, '\n');
-}
-
-std::string Option::key() const {
-  std::string key(part(name));
-  std::replace(key.begin(), key.end(), '-', '_');
-  return key;
-}
-
-Option::Target Option::target(ServerConfig& config) const {
-  return {kind, reinterpret_cast<char*>(&config) + offset, part(detail)};
-}
-
-const Option* find_option(FunctionRef<bool(const Option&)> passes) {
-  for (const Option* option = Option::table; option != Option::end(); ++option)
-    if (passes(*option)) return option;
-  return nullptr;
-}
 
 SharedError bad_value(std::string_view option, std::string_view value, std::string_view expected) {
   return make_error(ErrorCode::invalid_argument, "%: % is not %",
@@ -60571,14 +58250,14 @@ std::string how_to_quote(std::string_view label, const std::vector<std::string>&
 // An empty list must not quietly mean "no restriction". An unset variable of a script leaves an
 // empty word, which must not mean "no limit" either.
 Expected<void> check_values(std::string_view label, const std::vector<std::string>& words,
-                            const Option::Target& target) {
-  const bool list = target.is_list();
+                            const Option& option) {
+  const bool list = option.is_list();
+  const bool is_text = option.kind() == Option::text || option.kind() == Option::one_text;
   if (list && words.empty()) return not_given(label, "needs at least one value");
   if (!list && words.size() != 1)
     return make_error(
         ErrorCode::invalid_argument, "% needs exactly one value, and not %%",
-        {label, words.size(),
-         words.size() > 1 && target.kind == Option::text ? how_to_quote(label, words) : ""});
+        {label, words.size(), words.size() > 1 && is_text ? how_to_quote(label, words) : ""});
   for (const std::string& word : words) {
     if (word.empty()) return not_given(label, "must not be empty");
     if (has_nul(word)) return bad_value(label, word, "free of NUL bytes"sv);
@@ -60592,21 +58271,6 @@ const char* add_variable(std::string_view word, Variables& variables) {
   const std::size_t equals = word.find('=');
   if (equals == std::string::npos || equals == 0) return "of the form NAME=VALUE";
   variables.push_back({std::string(word.substr(0, equals)), std::string(word.substr(equals + 1))});
-  return nullptr;
-}
-
-// SOURCE[:TARGET][:ro|:rw], as in `docker run --volume`.
-const char* add_mount(std::string_view rest, std::vector<Mount>& mounts) {
-  Mount mount;
-  if (ends_with(rest, ":rw"sv)) mount.permission = Permission::write;
-  if (ends_with(rest, ":rw"sv) || ends_with(rest, ":ro"sv)) rest.remove_suffix(3);
-  const std::size_t colon = std::min(rest.find(':'), rest.size());
-  mount.source = rest.substr(0, colon);
-  if (colon < rest.size()) mount.target = rest.substr(colon + 1);
-  const bool has_target = colon == rest.size() || starts_with(mount.target, "/"sv);
-  if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
-    return "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw";
-  mounts.push_back(std::move(mount));
   return nullptr;
 }
 
@@ -60626,18 +58290,18 @@ double scaled_number(std::string_view digits, bool may_have_unit) {
   return parse_number(digits).value_or(-1) * unit;
 }
 
-const char* set_number(std::string_view digits, const Option::Target& target) {
-  const bool is_size = target.kind == Option::bytes || target.kind == Option::bytes_or_0;
-  const bool may_be_0 = target.kind == Option::whole_or_0 || target.kind == Option::bytes_or_0;
+const char* set_number(std::string_view digits, Option::Kind kind, void* variable) {
+  const bool is_size = kind == Option::size || kind == Option::size_or_0;
+  const bool may_be_0 = kind == Option::whole_or_0 || kind == Option::size_or_0;
   const double number = scaled_number(digits, is_size);
-  if (target.kind == Option::seconds) {
+  if (kind == Option::seconds) {
     if (!(number > 0) || number > 31536000.0)
       return "a number of seconds greater than 0 and at most 31536000";
-    *static_cast<std::chrono::milliseconds*>(target.place) =
+    *static_cast<std::chrono::milliseconds*>(variable) =
         std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(number * 1000.0)));
-  } else if (target.kind == Option::decimal) {
+  } else if (kind == Option::decimal) {
     if (!(number >= 0) || number > 1e6) return "a number of processors";
-    *static_cast<double*>(target.place) = number;
+    *static_cast<double*>(variable) = number;
   } else {
     const bool whole = number >= 0 && number <= 1e15 && number == std::floor(number);
     if (!whole || (number < 1 && !may_be_0))
@@ -60646,7 +58310,7 @@ const char* set_number(std::string_view digits, const Option::Target& target) {
                                      "after it"
              : may_be_0 ? "a whole number"
                         : "a whole number greater than 0";
-    *static_cast<std::uint64_t*>(target.place) = static_cast<std::uint64_t>(number);
+    *static_cast<std::uint64_t*>(variable) = static_cast<std::uint64_t>(number);
   }
   return nullptr;
 }
@@ -60663,53 +58327,60 @@ Expected<void> set_json(std::string_view label, std::string_view word, Json& jso
   return {};
 }
 
-// The names stand in the order of the enumeration; `-` is as good as `_`.
-Expected<void> set_choice(std::string_view label, std::string word, const Option::Target& target) {
-  std::replace(word.begin(), word.end(), '-', '_');
-  std::string_view left = target.detail;
-  for (int value = 0; !left.empty(); ++value) {
-    if (take_part(left, ',') == word) {
-      std::memcpy(target.place, &value, sizeof value);
-      return {};
-    }
-    if (!left.empty()) left.remove_prefix(1);
-  }
-  return bad_value(label, word,
-                   concat("one of %%", {target.detail, meant_choice(word, target.detail)}));
+std::string joined_names(Rows<Choice> choices) {
+  std::string text;
+  for (const Choice& choice : choices) append_all(text, {text.empty() ? "" : ", ", choice.name});
+  return text;
 }
 
-const char* set_word(const std::string& word, const Option::Target& target) {
-  void* const place = target.place;
-  switch (target.kind) {
+// `-` is as good as `_`.
+Expected<void> set_choice(std::string_view label, std::string word, const Option& option,
+                          void* variable) {
+  std::replace(word.begin(), word.end(), '-', '_');
+  for (const Choice& choice : option.choices()) {
+    if (choice.name != word) continue;
+    std::memcpy(variable, &choice.value, sizeof choice.value);
+    return {};
+  }
+  return bad_value(
+      label, word,
+      concat("one of %%", {joined_names(option.choices()), meant_choice(word, option.choices())}));
+}
+
+const char* set_word(const std::string& word, const Option& option, void* variable) {
+  switch (option.kind()) {
     case Option::text:
-      *static_cast<std::string*>(place) = word;
+      *static_cast<std::string*>(variable) = word;
+      return nullptr;
+    case Option::one_text:
+      *static_cast<std::optional<std::string>*>(variable) = word;
       return nullptr;
     case Option::keyed_text:
     case Option::keyed_texts:
-      add_words(*static_cast<std::vector<std::string>*>(place),
-                {concat("%=%", {target.detail, word})});
+      add_words(*static_cast<std::vector<std::string>*>(variable),
+                {concat("%=%", {option.entry_key(), word})});
       return nullptr;
     case Option::texts:
-      add_words(*static_cast<std::vector<std::string>*>(place), {word});
+      add_words(*static_cast<std::vector<std::string>*>(variable), {word});
       return nullptr;
     case Option::roots:
-      static_cast<std::vector<Root>*>(place)->push_back({word, Permission::write});
+      static_cast<std::vector<Root>*>(variable)->push_back({word, Permission::write});
       return nullptr;
     case Option::variables:
-      return add_variable(word, *static_cast<Variables*>(place));
-    case Option::mounts:
-      return add_mount(word, *static_cast<std::vector<Mount>*>(place));
+      return add_variable(word, *static_cast<Variables*>(variable));
+    case Option::other_list:
+      return option.parse(word, variable);
     case Option::flag:
-    case Option::off:
+    case Option::off_flag:
     case Option::truth:
       if (word != "true" && word != "false") return "true or false";
-      if (target.kind == Option::truth)
-        *static_cast<std::optional<bool>*>(place) = word == "true";
+      if (option.kind() == Option::truth)
+        *static_cast<std::optional<bool>*>(variable) = word == "true";
       else
-        *static_cast<bool*>(place) = (word == "true") == (target.kind == Option::flag);
+        *static_cast<bool*>(variable) = (word == "true") == (option.kind() == Option::flag);
       return nullptr;
     default:
-      return set_number(word, target);
+      return set_number(word, option.kind(), variable);
   }
 }
 
@@ -60717,502 +58388,477 @@ const char* set_word(const std::string& word, const Option::Target& target) {
 
 CODEEXEC_INNER {
 
-// A flag may stand without a word. All other options need at least one, and only lists take more.
+// A flag may stand without a word. All other options need at least one, but for those that may be
+// bare, and only lists take more.
 Expected<void> set_option(std::string_view label, const std::vector<std::string>& words,
-                          const Option::Target& target) {
-  if (target.kind == Option::flag || target.kind == Option::off) {
+                          const Option& option, ServerConfig& config) {
+  void* const variable = option.variable(config);
+  if (option.is_flag()) {
     const std::string& word = words.empty() ? "true" : words[0];
-    if (const char* const expected = set_word(word, target))
+    if (const char* const expected = set_word(word, option, variable))
       return bad_value(label, word, expected);
     if (words.size() > 1) return bad_value(label, words[1], "wanted: it takes no value"sv);
     return {};
   }
-  if (auto ok = check_values(label, words, target); !ok) return ok;
-  if (target.kind == Option::json)
-    return set_json(label, words[0], *static_cast<Json*>(target.place));
-  if (target.kind == Option::choice) return set_choice(label, words[0], target);
+  const bool is_bare = words.empty() && option.may_be_bare();
+  const bool is_empty = words.size() == 1 && words[0].empty() && option.may_be_empty();
+  if (is_bare || is_empty) {
+    set_word({}, option, variable);
+    return {};
+  }
+  if (auto ok = check_values(label, words, option); !ok) return ok;
+  if (option.kind() == Option::json)
+    return set_json(label, words[0], *static_cast<Json*>(variable));
+  if (option.kind() == Option::choice) return set_choice(label, words[0], option, variable);
   for (const std::string& word : words)
-    if (const char* const expected = set_word(word, target))
+    if (const char* const expected = set_word(word, option, variable))
       return bad_value(label, word, expected);
   return {};
-}
-
-// report/packed_internal.hpp ----------------------------------------------------------------------
-// Constant texts in half of their size: packed by the compiler, unpacked when they are used.
-//
-// The texts are ASCII. In a packed one
-//   0ccccccc            is a character
-//   1lllhhhh dddddddd   stands for the l + 3 characters which begin hd + 1 characters before
-// pack_text() knows the last two places of each three characters, by a hash, and nothing more: that
-// is quick enough for compilers, and better search makes the texts only a twentieth smaller.
-
-template <std::size_t Size>
-struct PackedText {
-  char bytes[Size] = {};
-  std::string text() const { return unpacked({bytes, Size}); }
-};
-
-constexpr std::size_t longest_packed_match = 10;
-constexpr std::size_t farthest_packed_match = 4096;
-
-// Writes the packed text to `out`, unless that is null. Returns its size.
-constexpr std::size_t pack_text(const char* text, std::size_t length, char* out) {
-  std::uint16_t places[4096][2] = {};  // behind the first of three characters, by their hash
-  std::size_t size = 0;
-  std::size_t same_until = 0;  // characters before this one are in a match that was written
-  for (std::size_t at = 0; at < length; ++at) {
-    std::size_t same = 0;
-    std::size_t distance = 0;
-    if (at + 2 < length) {
-      const auto hash = static_cast<std::size_t>(text[at] * 961 + text[at + 1] * 31 + text[at + 2]);
-      std::uint16_t(&known)[2] = places[hash % 4096];
-      for (int i = 0; i < 2 && at >= same_until; ++i) {
-        const std::size_t back = at + 1 - known[i];
-        if (known[i] == 0 || back > farthest_packed_match) continue;
-        std::size_t count = 0;
-        while (count < longest_packed_match && at + count < length &&
-               text[at + count] == text[at + count - back])
-          ++count;
-        if (count > same) distance = back;
-        same = count > same ? count : same;
-      }
-      known[1] = known[0];
-      known[0] = static_cast<std::uint16_t>(at + 1);
-    }
-    if (at < same_until) continue;
-    if (same < 3) {
-      if (out) out[size] = text[at];
-      ++size;
-      continue;
-    }
-    const std::size_t code = 0x8000 | ((same - 3) << 12) | (distance - 1);
-    if (out) {
-      out[size] = static_cast<char>(code >> 8);
-      out[size + 1] = static_cast<char>(code & 0xff);
-    }
-    size += 2;
-    same_until = at + same;
-  }
-  return size;
-}
-
-// pack<pack_text(text, sizeof text - 1, nullptr)>(text)
-template <std::size_t Size, std::size_t Length>
-constexpr PackedText<Size> pack(const char (&text)[Length]) {
-  static_assert(Length < 65536, "places are 16 bits");
-  PackedText<Size> packed;
-  pack_text(text, Length - 1, packed.bytes);
-  return packed;
 }
 
 }  // inner
 
 // tools/option_table.cpp --------------------------------------------------------------------------
-// The table of options.
+// The options about running commands on this host.
 //
-// A row has its texts, its group, the places where the option has an effect, and the member of
-// ServerConfig that it sets, with the kind that its values are parsed as. The order is that of
-// help. Every list that is shown to users is made from these rows, so a fact about an option stands
-// here and nowhere else.
+// The order is that of help. Every list that is shown to users is made from these rows and those of
+// the features, so a fact about an option stands here and nowhere else.
 
 namespace {
 
-// The kind of an option is that of the variable it sets, unless its row names another one.
-constexpr Option::Kind kind_for(std::string*) { return Option::text; }
-constexpr Option::Kind kind_for(std::vector<std::string>*) { return Option::texts; }
-constexpr Option::Kind kind_for(std::vector<Root>*) { return Option::roots; }
-constexpr Option::Kind kind_for(Variables*) { return Option::variables; }
-constexpr Option::Kind kind_for(std::vector<Mount>*) { return Option::mounts; }
-constexpr Option::Kind kind_for(std::chrono::milliseconds*) { return Option::seconds; }
-constexpr Option::Kind kind_for(std::uint64_t*) { return Option::whole; }
-constexpr Option::Kind kind_for(double*) { return Option::decimal; }
-constexpr Option::Kind kind_for(bool*) { return Option::flag; }
-constexpr Option::Kind kind_for(std::optional<bool>*) { return Option::truth; }
-constexpr Option::Kind kind_for(Json*) { return Option::json; }
-template <class Choice, class = std::enable_if_t<std::is_enum_v<Choice>>>
-constexpr Option::Kind kind_for(Choice*) {
-  static_assert(sizeof(Choice) == sizeof(int), "set_choice() writes an int");
-  return Option::choice;
+// Members of what ServerConfig has.
+template <auto... members>
+constexpr Option of_server(std::string_view name) {
+  return Option::of<members...>(name);
+}
+template <auto... members>
+constexpr Option of_call(std::string_view name) {
+  return Option::of<&ServerConfig::invocation, members...>(name);
+}
+template <auto... members>
+constexpr Option of_tools(std::string_view name) {
+  return Option::of<&ServerConfig::tools, members...>(name);
+}
+template <auto... members>
+constexpr Option of_local(std::string_view name) {
+  return Option::of<&ServerConfig::local, members...>(name);
+}
+template <auto... members>
+constexpr Option of_policy(std::string_view name) {
+  return of_local<&LocalOptions::policy, members...>(name);
+}
+template <auto... members>
+constexpr Option of_environment(std::string_view name) {
+  return of_local<&LocalOptions::environment, members...>(name);
+}
+template <auto... members>
+constexpr Option of_sandbox(std::string_view name) {
+  return of_local<&LocalOptions::sandbox, members...>(name);
+}
+template <auto... members>
+constexpr Option of_limits(std::string_view name) {
+  return of_sandbox<&SandboxOptions::limits, members...>(name);
 }
 
-// Where a row's value goes: a member of ServerConfig, or a member of a member.
-#define CODEEXEC_AS(kind, member) kind, offsetof(ServerConfig, member)
-#define CODEEXEC_AT(member) \
-  CODEEXEC_AS(kind_for(static_cast<decltype(ServerConfig::member)*>(nullptr)), member)
+constexpr Choice policy_values[] = {"strict", "compat"};
+constexpr Choice sandbox_modes[] = {{"off", SandboxMode::off},
+                                    {"best_effort", SandboxMode::best_effort},
+                                    {"strict", SandboxMode::strict}};
+// The feature `network` has one more.
+constexpr Choice network_modes[] = {
+    {"host", Network::host}, {"none", Network::none}, {"loopback", Network::loopback}};
+constexpr Choice home_modes[] = {{"off", PrivateHome::off},
+                                 {"command", PrivateHome::command},
+                                 {"executor", PrivateHome::executor}};
 
-// ServerConfig has members with base classes. GCC and Clang know the offsets in these, too.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Winvalid-offsetof"
-
-// See Option::row for the parts of a text. The first sentence of its help is for --help.
-struct OptionRow {
-  const char* text;
-  Option::Group group;
-  Option::Where use;
-  Option::Kind kind;
-  std::size_t offset;
-  bool is_often_needed = false;
+constexpr Option server_rows[] = {
+    of_local<&LocalOptions::roots>("allowed-paths")
+        .value("DIR...")
+        .usual("project")
+        .in(Option::location)
+        .where(Option::commands)
+        .often()
+        .help("where commands may start and write. Without it: the roots that the client names, or "
+              "the current directory; not one that is /, a home or a directory of the system. See "
+              "--sandbox"),
+    of_server<&ServerConfig::read_only>("read-only")
+        .value("DIR...")
+        .in(Option::location)
+        .where(Option::commands)
+        .often()
+        .help("where they may start and read, but not write. In a sandbox these must not lie in a "
+              "directory that they may write to"),
+    of_local<&LocalOptions::workspace>("workspace")
+        .value("DIR")
+        .usual("the project")
+        .in(Option::location)
+        .where(Option::commands)
+        .often()
+        .help("where commands start. Without it: the first root that the client names, the current "
+              "directory, or the first allowed path when that is in none. With it the client's "
+              "roots do not count, and without --allowed-paths it is all that commands may write"),
+    of_server<&ServerConfig::execution_mode>("execution-mode")
+        .value("MODE")
+        .usual("local")
+        .in(Option::location)
+        .often()
+        .help("where: local"),
+    of_server<&ServerConfig::policy_mode>("policy")
+        .value("MODE")
+        .usual("strict")
+        .in(Option::policy)
+        .one_of(policy_values)
+        .help("strict: understands the shell; compat: as MassGen judges. compat has the verdicts "
+              "of MassGen's server, with its false alarms and gaps"),
+    of_policy<&PolicyOptions::allowed>("allowed-commands")
+        .value("PATTERN...")
+        .usual("all")
+        .in(Option::policy)
+        .often()
+        .other_key("whitelist_patterns")
+        .help("every command of a script must match one. A pattern is a regular expression for a "
+              "whole command, its words joined by one blank"),
+    of_policy<&PolicyOptions::allow_usual>("allow-usual")
+        .in(Option::policy)
+        .often()
+        .help("allow cd, echo, cat, grep and such, besides. Only where they read or print; alone, "
+              "or beside --allowed-commands"),
+    of_policy<&PolicyOptions::blocked>("blocked-commands")
+        .value("PATTERN...")
+        .in(Option::policy)
+        .often()
+        .other_key("blacklist_patterns")
+        .help("no command may match one of these. Write 'git push.*' to refuse git push with "
+              "arguments, too"),
+    of_policy<&PolicyOptions::disabled_rules>("disable-rule")
+        .value("NAME...")
+        .in(Option::policy)
+        .often()
+        .help("switch rules off; --list-rules prints them all"),
+    of_policy<&PolicyOptions::ask_commands>("ask-commands")
+        .value("PATTERN...")
+        .in(Option::policy)
+        .often()
+        .help("a person must approve what matches"),
+    of_policy<&PolicyOptions::ask_rules>("ask-rule")
+        .value("NAME...")
+        .in(Option::policy)
+        .help("a person must approve what these rules would refuse"),
+    of_tools<&ToolOptions::ask_timeout>("ask-timeout")
+        .value("SECONDS")
+        .usual("300")
+        .in(Option::policy)
+        .where(Option::commands)
+        .help("for the person's answer; then it is no"),
+    of_local<&LocalOptions::delete_guard>("delete-guard")
+        .in(Option::policy)
+        .where(Option::commands)
+        .often()
+        .help("refuse to delete what no command read or made"),
+    of_server<&ServerConfig::sandbox>("sandbox")
+        .value("MODE")
+        .usual("best-effort")
+        .in(Option::confinement)
+        .where(Option::kernel)
+        .often()
+        .one_of(sandbox_modes)
+        .help("off, best-effort or strict. off: commands may do all that the user can; "
+              "best-effort: what this kernel offers, and what is missing is reported; strict: all "
+              "that is asked for, or the server does not start"),
+    of_sandbox<&SandboxOptions::network>("network")
+        .value("MODE")
+        .usual("host")
+        .in(Option::confinement)
+        .where(Option::commands)
+        .often()
+        .one_of(network_modes)
+        .help("host, none or loopback. What commands reach in the sandbox. none: nothing; "
+              "loopback: 127.0.0.1 within one command"),
+    of_local<&LocalOptions::private_home>("private-home")
+        .value("MODE")
+        .usual("executor")
+        .in(Option::confinement)
+        .where(Option::local)
+        .one_of(home_modes)
+        .help("HOME and TMPDIR of commands in a sandbox. executor: one for all of them; command: a "
+              "new one for each; off: the user's"),
+    of_sandbox<&SandboxOptions::unix_sockets>("unix-sockets")
+        .in(Option::confinement)
+        .where(Option::kernel)
+        .help("let them reach sockets with a path, where the network is off. docker.sock is among "
+              "these"),
+    of_sandbox<&SandboxOptions::shared_memory>("shared-memory")
+        .in(Option::confinement)
+        .where(Option::kernel)
+        .help("let them use /dev/shm, as Python's multiprocessing does"),
+    of_sandbox<&SandboxOptions::terminals>("terminals")
+        .in(Option::confinement)
+        .where(Option::kernel)
+        .help("let them make pseudo-terminals (script, tmux). They then reach the user's other "
+              "terminals, too"),
+    of_sandbox<&SandboxOptions::pid_namespace>("pid-namespace")
+        .in(Option::confinement)
+        .where(Option::kernel)
+        .help("a process table of their own. Modes and times of files elsewhere stay as they are, "
+              "too"),
+    of_sandbox<&SandboxOptions::protected_paths>("protected-paths")
+        .value("NAME...")
+        .in(Option::confinement)
+        .where(Option::kernel)
+        .often()
+        .help("keep .git/hooks and such in allowed paths. What is there can be neither changed nor "
+              "replaced. Relative to each allowed path"),
+    of_local<&LocalOptions::watch_files>("no-watch-files")
+        .off()
+        .in(Option::confinement)
+        .where(Option::local)
+        .help("do not look for changes of .git/hooks, .mcp.json and the like"),
+    of_local<&LocalOptions::supervised>("no-supervisor")
+        .off()
+        .in(Option::confinement)
+        .where(Option::local)
+        .help("outside of a sandbox: let daemons live on after their command. Commands then also "
+              "outlive a server that is killed"),
+    of_local<&LocalOptions::timeout>("timeout")
+        .value("SECONDS")
+        .usual("60")
+        .in(Option::limits)
+        .often()
+        .help("of a command that asks for none. Fractions are allowed"),
+    of_local<&LocalOptions::max_timeout>("max-timeout")
+        .value("SECONDS")
+        .usual("3600")
+        .in(Option::limits)
+        .where(Option::commands)
+        .help("the most a command may ask for. More is capped, with a note"),
+    of_local<&LocalOptions::idle_timeout>("idle-timeout")
+        .value("SECONDS")
+        .usual("no limit")
+        .in(Option::limits)
+        .where(Option::commands)
+        .help("end commands that print nothing for so long"),
+    of_server<&ServerConfig::max_output>("max-output-size")
+        .bytes()
+        .value("SIZE")
+        .usual("30000")
+        .in(Option::limits)
+        .where(Option::commands)
+        .often()
+        .help("shown per stream: its head and its tail. A call may ask for less (max_output)"),
+    of_limits<&Limits::cpu_time>("limit-cpu")
+        .value("SECONDS")
+        .usual("no limit")
+        .in(Option::limits)
+        .where(Option::kernel)
+        .help("processor time of each process of a command, in whole seconds"),
+    of_limits<&Limits::memory>("limit-memory")
+        .bytes()
+        .value("SIZE")
+        .usual("no limit")
+        .in(Option::limits)
+        .where(Option::kernel)
+        .often()
+        .help("of all processes of a command. In a cgroup; where none can be made, --sandbox "
+              "strict refuses and best-effort limits each process"),
+    of_limits<&Limits::address_space>("limit-address-space")
+        .bytes()
+        .value("SIZE")
+        .usual("no limit")
+        .in(Option::limits)
+        .where(Option::kernel)
+        .help("of each process. Node and Java reserve many GiB, so better --limit-memory"),
+    of_limits<&Limits::processes>("limit-processes")
+        .value("N")
+        .usual("no limit")
+        .in(Option::limits)
+        .where(Option::kernel)
+        .often()
+        .help("processes and threads of a command. In a cgroup; where none can be made, --sandbox "
+              "strict refuses and best-effort counts all of the user's, which has no effect for "
+              "root"),
+    of_limits<&Limits::open_files>("limit-open-files")
+        .value("N")
+        .usual("no limit")
+        .in(Option::limits)
+        .where(Option::kernel)
+        .help("descriptors of each process"),
+    of_limits<&Limits::file_size>("limit-file-size")
+        .bytes()
+        .value("SIZE")
+        .usual("no limit")
+        .in(Option::limits)
+        .where(Option::kernel)
+        .help("of each file that is written"),
+    of_limits<&Limits::disk>("limit-disk")
+        .bytes()
+        .value("SIZE")
+        .usual("no limit")
+        .in(Option::limits)
+        .where(Option::kernel)
+        .often()
+        .help("what a command may add to the disk. Of each disk with a writable directory, and the "
+              "most that one file may have"),
+    of_server<&ServerConfig::max_concurrent>("max-concurrent")
+        .value("N")
+        .usual("16")
+        .in(Option::limits)
+        .help("commands at a time; others wait"),
+    of_tools<&ToolOptions::calls_per_minute>("calls-per-minute")
+        .value("N")
+        .usual("no limit")
+        .in(Option::limits)
+        .where(Option::commands)
+        .help("of each tool. More are refused as calls_per_minute"),
+    of_tools<&ToolOptions::running_time>("running-time")
+        .value("SECONDS")
+        .usual("no limit")
+        .in(Option::limits)
+        .where(Option::commands)
+        .help("of all commands together. Then all are refused as running_time; each may take what "
+              "is left when it starts"),
+    of_environment<&EnvironmentOptions::keep>("keep-env")
+        .value("NAME...")
+        .in(Option::environment)
+        .where(Option::local)
+        .often()
+        .help("more variables of the server for commands. They see PATH, HOME, LANG and a few "
+              "others without it; GIT_* names a family"),
+    of_environment<&EnvironmentOptions::set>("set-env")
+        .value("NAME=VALUE...")
+        .in(Option::environment)
+        .where(Option::commands)
+        .often()
+        .help("variables for all commands"),
+    of_environment<&EnvironmentOptions::secret>("secret-env")
+        .value("NAME...")
+        .in(Option::environment)
+        .where(Option::commands)
+        .often()
+        .help("as --keep-env, but masked in what they print. In output, results and the audit log"),
+    of_environment<&EnvironmentOptions::venv_path>("venv-path")
+        .value("DIR")
+        .usual("the .venv found")
+        .in(Option::environment)
+        .where(Option::commands)
+        .often()
+        .other_key("command_execution_venv_path")
+        .help("their Python environment. Without it: the .venv of the work_dir, then of the "
+              "workspace"),
+    of_environment<&EnvironmentOptions::auto_venv>("no-auto-venv")
+        .off()
+        .in(Option::environment)
+        .where(Option::commands)
+        .help("do not use the .venv of the work_dir or workspace"),
+    of_environment<&EnvironmentOptions::command_prefix>("command-prefix")
+        .value("WORDS")
+        .in(Option::environment)
+        .where(Option::commands)
+        .other_key("command_execution_prefix")
+        .help("put before every command line, such as \"uv run\""),
+    of_local<&LocalOptions::git_identity>("no-git-identity")
+        .off()
+        .in(Option::environment)
+        .where(Option::commands)
+        .help("keep name and address of the user's git from commands. They find these otherwise "
+              "where they have a HOME of their own"),
+    of_local<&LocalOptions::shell>("shell")
+        .value("PATH")
+        .usual("/bin/sh")
+        .in(Option::environment)
+        .where(Option::commands)
+        .help("runs the commands. Any that knows -c; tools name it to the model. The policy reads "
+              "a script as both bash and dash would"),
+    of_local<&LocalOptions::skills_dir>("local-skills-directory")
+        .value("DIR")
+        .in(Option::environment)
+        .where(Option::local)
+        .help("linked as .agent/skills in the workspace, if not there"),
+    of_tools<&ToolOptions::run_in_background_after>("run-in-background-after")
+        .value("SECONDS")
+        .usual("never")
+        .in(Option::background)
+        .where(Option::commands)
+        .often()
+        .help("then it becomes a background shell. What a client still waits for then goes on "
+              "without it waiting"),
+    of_server<&ServerConfig::max_background_shells>("max-background-shells")
+        .value("N")
+        .usual("10")
+        .in(Option::background)
+        .where(Option::commands)
+        .help("running at a time; more are refused"),
+    of_tools<&ToolOptions::jobs, &JobOptions::max_timeout>("max-background-time")
+        .value("SECONDS")
+        .usual("no limit")
+        .in(Option::background)
+        .where(Option::commands)
+        .help("the most a background shell may take"),
+    of_tools<&ToolOptions::disabled_tools>("disable-tool")
+        .value("NAME...")
+        .in(Option::background)
+        .where(Option::commands)
+        .help("tools that are not offered"),
+    of_tools<&ToolOptions::full_results>("full-results")
+        .in(Option::background)
+        .where(Option::commands)
+        .help("all keys of a result, and the whole command in it"),
+    of_local<&LocalOptions::audit_file>("audit-file")
+        .value("FILE")
+        .in(Option::records)
+        .often()
+        .help("append a line of JSON for every command. And for each file that a tool wrote; "
+              "refused ones are there, too"),
+    of_server<&ServerConfig::audit_output>("audit-output")
+        .bytes_or_0()
+        .value("SIZE")
+        .usual("0")
+        .in(Option::records)
+        .help("of each stream in these lines: its head and its tail"),
+    of_local<&LocalOptions::spill_dir>("spill-dir")
+        .value("DIR")
+        .usual("a private folder in $TMPDIR or /tmp")
+        .in(Option::records)
+        .where(Option::commands)
+        .help("long outputs go whole to files here. At most 64 MiB each; commands and read_file "
+              "may read them and not change them. The private folder goes with the server; of more "
+              "than 256 MiB the oldest files go before"),
+    of_local<&LocalOptions::agent_id>("agent-id")
+        .value("ID")
+        .in(Option::records)
+        .where(Option::commands)
+        .help("for the audit log"),
+    of_call<&Invocation::config>("config")
+        .value("FILE")
+        .in(Option::command_line)
+        .help("read options from a JSON object; the command line wins"),
+    of_call<&Invocation::run>("run")
+        .value("COMMAND")
+        .empty()
+        .in(Option::command_line)
+        .help("run one command instead of serving, and print its result as JSON. Exit status 0: it "
+              "succeeded; 1: it failed; 125: it was refused or not started"),
+    of_call<&Invocation::check>("check")
+        .value("COMMAND")
+        .empty()
+        .in(Option::command_line)
+        .help("print whether a command would be refused, and why, without running it. - reads JSON "
+              "strings from standard input, one per line. Exit status 0: allowed; 1: refused; 3: a "
+              "person must approve it"),
+    of_call<&Invocation::list_rules>("list-rules")
+        .in(Option::command_line)
+        .help("print what the sanitizer's rules refuse"),
+    of_call<&Invocation::help>("help")
+        .in(Option::command_line)
+        .help("print the options that are needed most often"),
+    of_call<&Invocation::version>("version").in(Option::command_line).help("print the version"),
 };
-struct OptionRows : Option {
-  static constexpr OptionRow rows[] = {
-    // clang-format off: two columns more would break a third of the texts anew
-    {"allowed-paths\nDIR...\nproject\nwhere commands may start and write. Without it: the "
-     "roots that the client names, or the current directory; not one that is /, a home or a "
-     "directory of the system. See --sandbox",
-     location, commands, CODEEXEC_AT(local.roots), often},
-    {"read-only\nDIR...\n\nwhere they may start and read, but not write. In a sandbox these must "
-     "not lie in a directory that they may write to",
-     location, commands, CODEEXEC_AT(read_only), often},
-    {"workspace\nDIR\nthe project\nwhere commands start. Without it: the "
-     "first root that the client names, the current directory, or the first allowed path when that "
-     "is in none. With it the client's roots do not count, and without --allowed-paths it is all "
-     "that commands may write",
-     location, commands, CODEEXEC_AT(local.workspace), often},
-    {"execution-mode\nMODE\nlocal\nwhere: local, docker, or other places. local: on this host; "
-     "docker: in a container; ssh, slurm, kubernetes and command: on another machine\n\nlocal, "
-     "docker, ssh, slurm, kubernetes, command",
-     location, all, CODEEXEC_AT(execution_mode), often},
-    {"policy\nMODE\nstrict\nstrict: understands the shell; compat: as MassGen judges. compat has "
-     "the verdicts of MassGen's server, with its false alarms and gaps\n\nstrict, compat",
-     policy, all, CODEEXEC_AT(policy_mode)},
-    {"allowed-commands\nPATTERN...\nall\nevery command of a script must match one. A pattern is a "
-     "regular expression for a whole command, its words joined by one blank\nwhitelist_patterns",
-     policy, all, CODEEXEC_AT(local.policy.allowed), often},
-    {"allow-usual\n\n\nallow cd, echo, cat, grep and such, besides. Only where they read or print; "
-     "alone, or beside --allowed-commands",
-     policy, all, CODEEXEC_AT(local.policy.allow_usual), often},
-    {"blocked-commands\nPATTERN...\n\nno command may match one of these. Write 'git push.*' to "
-     "refuse git push with arguments, too\nblacklist_patterns",
-     policy, all, CODEEXEC_AT(local.policy.blocked), often},
-    {"disable-rule\nNAME...\n\nswitch rules off; --list-rules prints them all", policy, all,
-     CODEEXEC_AT(local.policy.disabled_rules), often},
-    {"ask-commands\nPATTERN...\n\na person must approve what matches", policy, all,
-     CODEEXEC_AT(local.policy.ask_commands), often},
-    {"ask-rule\nNAME...\n\na person must approve what these rules would refuse", policy, all,
-     CODEEXEC_AT(local.policy.ask_rules)},
-    {"ask-timeout\nSECONDS\n300\nfor the person's answer; then it is no", policy, commands,
-     CODEEXEC_AT(tools.ask_timeout)},
-    {"delete-guard\n\n\nrefuse to delete what no command read or made", policy, commands,
-     CODEEXEC_AT(local.delete_guard), often},
-    {"sandbox\nMODE\nbest-effort\noff, best-effort or strict. off: commands may do all that the "
-     "user can; best-effort: what this kernel offers, and what is missing is reported; strict: all "
-     "that is asked for, or the server does not start\n\noff, best_effort, strict",
-     confinement, kernel, CODEEXEC_AT(sandbox), often},
-    {"network\nMODE\nhost\nhost, none, loopback, or allow some. What commands reach in the "
-     "sandbox. none: nothing; loopback: 127.0.0.1 within one command; allow: that, and "
-     "--allow-domains; a container has docker_network_mode, or this one\n\nhost, none, loopback, "
-     "allow",
-     confinement, commands, CODEEXEC_AT(local.sandbox.network), often},
-    {"allow-domains\nNAME...\n\nwith network allow: example.org '*.x.org'. Names of hosts, with a "
-     "port (github.com:22) or without, and sets of names (python): --list-domains prints these",
-     confinement, commands, CODEEXEC_AT(local.allowed_domains), often},
-    {"private-home\nMODE\nexecutor\nHOME and TMPDIR of commands in a sandbox. executor: one for "
-     "all of them; command: a new one for each; off: the user's\n\noff, command, executor",
-     confinement, local, CODEEXEC_AT(local.private_home)},
-    {"unix-sockets\n\n\nlet them reach sockets with a path, where the network is off. docker.sock "
-     "is among these",
-     confinement, kernel, CODEEXEC_AT(local.sandbox.unix_sockets)},
-    {"shared-memory\n\n\nlet them use /dev/shm, as Python's multiprocessing does", confinement,
-     kernel, CODEEXEC_AT(local.sandbox.shared_memory)},
-    {"terminals\n\n\nlet them make pseudo-terminals (script, tmux). They then reach the user's "
-     "other terminals, too",
-     confinement, kernel, CODEEXEC_AT(local.sandbox.terminals)},
-    {"pid-namespace\n\n\na process table of their own. Modes and times of files elsewhere stay as "
-     "they are, too",
-     confinement, kernel, CODEEXEC_AT(local.sandbox.pid_namespace)},
-    {"protected-paths\nNAME...\n\nkeep .git/hooks and such in allowed paths. What is there can be "
-     "neither changed nor replaced. Relative to each allowed path",
-     confinement, kernel, CODEEXEC_AT(local.sandbox.protected_paths), often},
-    {"no-watch-files\n\n\ndo not look for changes of .git/hooks, .mcp.json and the like",
-     confinement, local, CODEEXEC_AS(off, local.watch_files)},
-    {"no-supervisor\n\n\noutside of a sandbox: let daemons live on after their command. Commands "
-     "then also outlive a server that is killed",
-     confinement, local, CODEEXEC_AS(off, local.supervised)},
-    {"timeout\nSECONDS\n60\nof a command that asks for none. Fractions are allowed", limits, all,
-     CODEEXEC_AT(local.timeout), often},
-    {"max-timeout\nSECONDS\n3600\nthe most a command may ask for. More is capped, with a note",
-     limits, commands, CODEEXEC_AT(local.max_timeout)},
-    {"idle-timeout\nSECONDS\nno limit\nend commands that print nothing for so long", limits,
-     commands, CODEEXEC_AT(local.idle_timeout)},
-    {"max-output-size\nSIZE\n30000\nshown per stream: its head and its tail. A call may ask for "
-     "less (max_output)",
-     limits, commands, CODEEXEC_AS(bytes, max_output), often},
-    {"limit-cpu\nSECONDS\nno limit\nprocessor time of each process of a command, in whole seconds",
-     limits, kernel, CODEEXEC_AT(local.sandbox.limits.cpu_time)},
-    {"limit-memory\nSIZE\nno limit\nof all processes of a command. In a cgroup; where none can be "
-     "made, --sandbox strict refuses and best-effort limits each process",
-     limits, kernel, CODEEXEC_AS(bytes, local.sandbox.limits.memory), often},
-    {"limit-address-space\nSIZE\nno limit\nof each process. Node and Java reserve many GiB, so "
-     "better --limit-memory",
-     limits, kernel, CODEEXEC_AS(bytes, local.sandbox.limits.address_space)},
-    {"limit-processes\nN\nno limit\nprocesses and threads of a command. In a cgroup; where none "
-     "can be made, --sandbox strict refuses and best-effort counts all of the user's, which has no "
-     "effect for root",
-     limits, kernel, CODEEXEC_AT(local.sandbox.limits.processes), often},
-    {"limit-open-files\nN\nno limit\ndescriptors of each process", limits, kernel,
-     CODEEXEC_AT(local.sandbox.limits.open_files)},
-    {"limit-file-size\nSIZE\nno limit\nof each file that is written", limits, kernel,
-     CODEEXEC_AS(bytes, local.sandbox.limits.file_size)},
-    {"limit-disk\nSIZE\nno limit\nwhat a command may add to the disk. Of each disk with a writable "
-     "directory, and the most that one file may have",
-     limits, kernel, CODEEXEC_AS(bytes, local.sandbox.limits.disk), often},
-    {"max-concurrent\nN\n16\ncommands at a time; others wait", limits, all,
-     CODEEXEC_AT(max_concurrent)},
-    {"calls-per-minute\nN\nno limit\nof each tool. More are refused as calls_per_minute", limits,
-     commands, CODEEXEC_AT(tools.calls_per_minute)},
-    {"running-time\nSECONDS\nno limit\nof all commands together. Then all are refused as "
-     "running_time; each may take what is left when it starts",
-     limits, commands, CODEEXEC_AT(tools.running_time)},
-    {"keep-env\nNAME...\n\nmore variables of the server for commands. They see PATH, HOME, LANG "
-     "and a few others without it; GIT_* names a family",
-     environment, local, CODEEXEC_AT(local.environment.keep), often},
-    {"set-env\nNAME=VALUE...\n\nvariables for all commands", environment, commands,
-     CODEEXEC_AT(local.environment.set), often},
-    {"secret-env\nNAME...\n\nas --keep-env, but masked in what they print. In output, results and "
-     "the audit log",
-     environment, commands, CODEEXEC_AT(local.environment.secret), often},
-    {"venv-path\nDIR\nthe .venv found\ntheir Python environment. Without it: the .venv of the "
-     "work_dir, then of the workspace\ncommand_execution_venv_path",
-     environment, commands, CODEEXEC_AT(local.environment.venv_path), often},
-    {"no-auto-venv\n\n\ndo not use the .venv of the work_dir or workspace", environment, commands,
-     CODEEXEC_AS(off, local.environment.auto_venv)},
-    {"command-prefix\nWORDS\n\nput before every command line, such as \"uv "
-     "run\"\ncommand_execution_prefix",
-     environment, commands, CODEEXEC_AT(local.environment.command_prefix)},
-    {"no-git-identity\n\n\nkeep name and address of the user's git from commands. They find these "
-     "otherwise where they have a HOME of their own",
-     environment, commands, CODEEXEC_AS(off, local.git_identity)},
-    {"shell\nPATH\n/bin/sh\nruns the commands. Any that knows -c; tools name it to the model. The "
-     "policy reads a script as both bash and dash would",
-     environment, commands, CODEEXEC_AT(local.shell)},
-    {"local-skills-directory\nDIR\n\nlinked as .agent/skills in the workspace, if not there",
-     environment, local, CODEEXEC_AT(local.skills_dir)},
-    {"run-in-background-after\nSECONDS\nnever\nthen it becomes a background shell. What a client "
-     "still waits for then goes on without it waiting",
-     background, commands, CODEEXEC_AT(tools.run_in_background_after), often},
-    {"max-background-shells\nN\n10\nrunning at a time; more are refused", background, commands,
-     CODEEXEC_AT(max_background_shells)},
-    {"max-background-time\nSECONDS\nno limit\nthe most a background shell may take", background,
-     commands, CODEEXEC_AT(tools.jobs.max_timeout)},
-    {"disable-tool\nNAME...\n\ntools that are not offered", background, commands,
-     CODEEXEC_AT(tools.disabled_tools)},
-    {"full-results\n\n\nall keys of a result, and the whole command in it", background, commands,
-     CODEEXEC_AT(tools.full_results)},
-    {"audit-file\nFILE\n\nappend a line of JSON for every command. And for each file that a tool "
-     "wrote; refused ones are there, too",
-     records, all, CODEEXEC_AT(local.audit_file), often},
-    {"audit-output\nSIZE\n0\nof each stream in these lines: its head and its tail", records, all,
-     CODEEXEC_AS(bytes_or_0, audit_output)},
-    {"transcript\nFILE\n\nappend commands and their output as Markdown", records, commands,
-     CODEEXEC_AT(transcript), often},
-    {"spill-dir\nDIR\na private folder in $TMPDIR or /tmp\nlong outputs go whole to files here. At "
-     "most 64 MiB each; commands and read_file may read them and not change them. The private "
-     "folder goes with the server; of more than 256 MiB the oldest files go before",
-     records, commands, CODEEXEC_AT(local.spill_dir)},
-    {"agent-id\nID\n\nfor the audit log. In docker mode also whose container it is", records,
-     commands, CODEEXEC_AT(local.agent_id)},
-    {"docker-image\nIMAGE\ncodeexec/runtime:latest\ntheir image. With --enable-sudo "
-     "codeexec/runtime-sudo:latest, with profile user-container codeexec/executor:latest",
-     contained, containers, CODEEXEC_AT(user.container.image), often},
-    {"docker-image-policy\nPOLICY\nmissing\npull the image: never, when missing, always\n\nnever, "
-     "missing, always",
-     contained, containers, CODEEXEC_AT(user.container.image_policy)},
-    {"docker-network-mode\nMODE\nnone\nnone, bridge (the world), host. bridge: the engine's own "
-     "network, which reaches the world; host: also services on the host's 127.0.0.1\n\nnone, "
-     "bridge, host",
-     contained, containers, CODEEXEC_AT(container_network), often},
-    {"docker-network\nNAME\n\na network of the engine's own, in place of a mode", contained,
-     containers, CODEEXEC_AT(user.container.network_name)},
-    {"docker-dns\nADDRESS...\nthe engine's\nname servers\n\ndns", contained, containers,
-     CODEEXEC_AS(keyed_texts, user.container.engine_options)},
-    {"docker-add-host\nNAME:ADDRESS...\n\nnames with their addresses\n\nadd-host", contained,
-     containers, CODEEXEC_AS(keyed_texts, user.container.engine_options)},
-    {"docker-program\nPROGRAM\ndocker\nwhat speaks to the engine: docker, podman, nerdctl, or a "
-     "path",
-     contained, containers, CODEEXEC_AT(user.container.engine.program)},
-    {"docker-context\nNAME\nas the program finds it\nof the engine, for the program's --context",
-     contained, containers, CODEEXEC_AT(user.container.engine.context)},
-    {"docker-host\nADDRESS\nas the program finds it\nof the engine, for the program's --host. "
-     "DOCKER_HOST and the like count, too",
-     contained, containers, CODEEXEC_AT(user.container.engine.host)},
-    {"docker-runtime\nNAME\nthe engine's\nof the engine, such as runsc (gVisor) or kata\n\nruntime",
-     contained, containers, CODEEXEC_AS(keyed_text, user.container.engine_options)},
-    {"docker-gpus\nGPUS\n\nsuch as all\n\ngpus", contained, containers,
-     CODEEXEC_AS(keyed_text, user.container.engine_options)},
-    {"docker-option\nWORD...\n\nmore options of the engine's `run`, by long names without dashes: "
-     "device=/dev/fuse, ulimit=nproc=99, platform=linux/arm64, security-opt=seccomp=/profile.json",
-     contained, containers, CODEEXEC_AT(user.container.engine_options)},
-    {"docker-memory-limit\nSIZE\n2g\nof all in the container, swap included. 0: no limit",
-     contained, containers, CODEEXEC_AS(bytes_or_0, user.container.memory)},
-    {"docker-cpu-limit\nCPUS\n2\nprocessors, such as 1.5. 0: no limit; no more than the engine's "
-     "machine has",
-     contained, containers, CODEEXEC_AT(user.container.cpus)},
-    {"docker-pids-limit\nN\n256\nprocesses and threads. 0: no limit", contained, containers,
-     CODEEXEC_AS(whole_or_0, user.container.pids)},
-    {"docker-shm-size\nSIZE\n64m\nof /dev/shm, which is memory", contained, containers,
-     CODEEXEC_AS(bytes_or_0, user.container.shm_size)},
-    {"docker-tmp-size\nSIZE\n512m\nof /tmp, which is memory", contained, containers,
-     CODEEXEC_AS(bytes_or_0, user.container.tmp_size)},
-    {"docker-read-only-root\nBOOL\ntrue, unless sudo or packages need to write\nwhether nothing in "
-     "the image can be changed",
-     contained, containers, CODEEXEC_AT(user.container.read_only_root)},
-    {"docker-user\nUSER\nthe owner of the workspace\nruns the commands: UID:GID, or a user of the "
-     "image",
-     contained, containers, CODEEXEC_AT(user.container.user)},
-    {"docker-mount\nSRC[:DST][:ro|:rw]...\n\nmore of the host. Read-only and at the same path, "
-     "unless said",
-     contained, containers, CODEEXEC_AT(user.container.mounts)},
-    {"tools-path\nDIR\n\nread-only as /tools of the container. With profile user-container: "
-     "./tools",
-     contained, containers, CODEEXEC_AT(user.tools_dir)},
-    {"skills-path\nDIR\n\nread-only as /skills of the container. With profile user-container: "
-     "./skills",
-     contained, containers, CODEEXEC_AT(user.skills_dir)},
-    {"enable-sudo\n\n\ncommands may become root of the container. It then keeps its capabilities, "
-     "and its image has sudo; no effect in local mode\ndocker_enable_sudo",
-     contained, all, CODEEXEC_AT(user.container.sudo)},
-    {"docker-credentials\nJSON\n\nwhat of the user's own it gets: {\"mount\": [\"ssh_keys\"]}",
-     contained, containers, CODEEXEC_AT(credentials)},
-    {"docker-packages\nJSON\n\nto install when it is made: {\"preinstall\": {\"python\": "
-     "[\"requests>=2\"], \"npm\": [], \"system\": []}}",
-     contained, containers, CODEEXEC_AT(packages)},
-    {"docker-packages-required\n\n\nno container without its packages. Otherwise the first result "
-     "has a note",
-     contained, containers, CODEEXEC_AT(user.container.packages_required)},
-    {"docker-cache\nNAME\n\na volume that keeps what pip, uv, npm, cargo and go fetch. It is "
-     "codeexec-cache-NAME, for all containers of that name",
-     contained, containers, CODEEXEC_AT(user.container.cache)},
-    {"docker-persistent\n\n\nkeep the container. It is found again by --agent-id and --instance-id",
-     contained, containers, CODEEXEC_AT(user.container.persistent)},
-    {"instance-id\nID\n\nwhich of an agent's containers. No effect in local mode", contained, all,
-     CODEEXEC_AT(user.container.instance_id)},
-    {"docker-log-file\nFILE\n\ngets what happened in the container when it is removed", contained,
-     containers, CODEEXEC_AT(user.container.log_file)},
-    {"docker-start-timeout\nSECONDS\n15\nuntil a command has begun", contained, containers,
-     CODEEXEC_AT(user.container.start_timeout)},
-    {"docker-call-timeout\nSECONDS\n15\nof a small call of the program", contained, containers,
-     CODEEXEC_AT(user.container.engine.call_timeout)},
-    {"docker-run-timeout\nSECONDS\n60\nof making a container", contained, containers,
-     CODEEXEC_AT(user.container.engine.run_timeout)},
-    {"docker-pull-timeout\nSECONDS\n600\nof fetching an image", contained, containers,
-     CODEEXEC_AT(user.container.engine.pull_timeout)},
-    {"profile\nNAME\ncommands\ncommands, or user-container: the tools of one user's "
-     "container\n\ncommands, user-container",
-     contained, all, CODEEXEC_AT(profile)},
-    {"user-id\nID\n\nwhose container, with profile user-container", contained, users,
-     CODEEXEC_AT(user_id)},
-    {"workspace-size\nSIZE\n512m\nof a user's /workspace", contained, users,
-     CODEEXEC_AS(bytes_or_0, user.workspace_size)},
-    {"artifacts-size\nSIZE\n256m\nof a user's /artifacts", contained, users,
-     CODEEXEC_AS(bytes_or_0, user.artifacts_size)},
-    {"max-artifact-size\nSIZE\n50m\nof a file of /artifacts that is given away", contained, users,
-     CODEEXEC_AS(bytes_or_0, user.max_artifact)},
-    {"place-host\nHOST\n\nmode ssh: the machine, as ssh calls it", elsewhere, ssh,
-     CODEEXEC_AT(place_host), often},
-    {"place-command\nWORDS\n\nmode command: leads to codeexec-mcp --place. A program that gives "
-     "the streams of one elsewhere. Split into words as a shell does; no shell reads it",
-     elsewhere, command, CODEEXEC_AT(place_command), often},
-    {"place-agent-path\nPATH\ncodeexec-mcp\nof this program there", elsewhere, installed,
-     CODEEXEC_AT(place_agent)},
-    {"place-agent\nFILE\nthis program for containers, none for other places\na static codeexec-mcp "
-     "of the processor there. It is copied to places that have none, and mounted into containers",
-     elsewhere, agents, CODEEXEC_AT(user.container.agent)},
-    {"place-workspace\nMODE\nshared, in pods remote\nshared: here and there, with the same files; "
-     "remote: only there; copy: here, and copied there for each command\n\nshared, remote, copy",
-     elsewhere, places, CODEEXEC_AT(place_workspace)},
-    {"place-copy-files\nN\n100000\nwith copy: files and folders, at most. A workspace of more is "
-     "refused before anything is sent",
-     elsewhere, places, CODEEXEC_AT(place.copy_max_files)},
-    {"place-copy-size\nSIZE\n1g\nwith copy: of all files together, at most", elsewhere, places,
-     CODEEXEC_AS(bytes, place.copy_max_bytes)},
-    {"place-copy-exclude\nPATTERN...\n\nwith copy: what is not copied, as lines of a .gitignore: "
-     "node_modules/ /build '*.iso'",
-     elsewhere, places, CODEEXEC_AT(place.copy_exclude)},
-    {"place-copy-gitignore\n\n\nwith copy: what .gitignore files name is not copied", elsewhere,
-     places, CODEEXEC_AT(place.copy_gitignore)},
-    {"place-start-timeout\nSECONDS\n60\nthat a command waits for its job to begin, or its pod to "
-     "be ready",
-     elsewhere, made, CODEEXEC_AT(start_timeout)},
-    {"place-pool\nN\n0\nplaces kept ready beside the one in use, with modes slurm and kubernetes",
-     elsewhere, made, CODEEXEC_AT(place_pool)},
-    {"place-keep-alive\nSECONDS\n30\nwithout a sign of life for so long each end gives up. "
-     "Commands there are then killed",
-     elsewhere, places, CODEEXEC_AT(place.keep_alive)},
-    {"slurm-option\nWORD...\n\nmore options of salloc, without dashes: partition=debug mem=4G",
-     elsewhere, slurm, CODEEXEC_AT(slurm.options)},
-    {"kubernetes-option\nWORD...\n\nmore options of kubectl, without dashes: context=lab "
-     "namespace=agents",
-     elsewhere, kubernetes, CODEEXEC_AT(kubernetes.options)},
-    {"kubernetes-image\nNAME\n\nof the pod that is made. Or one of the next two", elsewhere,
-     kubernetes, CODEEXEC_AT(kubernetes.image)},
-    {"kubernetes-pod-template\nFILE\n\na Pod of your own, as JSON or YAML", elsewhere, kubernetes,
-     CODEEXEC_AT(kubernetes.pod_template)},
-    {"kubernetes-warm-pool\nNAME\n\na SandboxWarmPool of agent-sandbox, which has pods ready",
-     elsewhere, kubernetes, CODEEXEC_AT(kubernetes.warm_pool)},
-    {"kubernetes-limit\nNAME=QUANTITY...\n\nwhat the pod gets and may have: memory=1Gi cpu=2",
-     elsewhere, kubernetes, CODEEXEC_AT(kubernetes.limits)},
-    {"kubernetes-claim\nNAME\n\na PersistentVolumeClaim for its /workspace. Without it that is the "
-     "pod's own",
-     elsewhere, kubernetes, CODEEXEC_AT(kubernetes.claim)},
-    {"kubernetes-lifetime\nSECONDS\n86400\nafter which Kubernetes ends the pod", elsewhere,
-     kubernetes, CODEEXEC_AT(kubernetes_lifetime)},
-    // clang-format on
-  };
-};
-
-#pragma GCC diagnostic pop
-#undef CODEEXEC_AT
-#undef CODEEXEC_AS
-
-// The texts of all rows, one behind the other: packed, they take half of their size.
-struct OptionTable {
-  Option rows[std::size(OptionRows::rows)] = {};
-  std::size_t size = 0;  // of the texts
-};
-constexpr OptionTable make_table(char* texts) {
-  OptionTable table;
-  Option* option = table.rows;
-  for (const OptionRow& row : OptionRows::rows) {
-    option->row_begin = static_cast<std::uint16_t>(table.size);
-    for (const char c : std::string_view(row.text)) {
-      if (texts) texts[table.size] = c;
-      ++table.size;
-    }
-    option->row_end = static_cast<std::uint16_t>(table.size);
-    option->group = row.group;
-    option->use = row.use;
-    option->kind = row.kind;
-    option->offset = static_cast<std::uint16_t>(row.offset);
-    option->is_often_needed = row.is_often_needed;
-    ++option;
-  }
-  return table;
-}
-constexpr OptionTable option_table = make_table(nullptr);
-
-struct OptionTexts {
-  char all[option_table.size + 1] = {};
-};
-constexpr OptionTexts join_texts() {
-  OptionTexts texts;
-  make_table(texts.all);
-  return texts;
-}
-constexpr OptionTexts option_texts = join_texts();
-constexpr auto packed_options =
-    pack<pack_text(option_texts.all, option_table.size, nullptr)>(option_texts.all);
+static_assert(are_complete(server_rows));
 
 }  // namespace
 
 CODEEXEC_INNER {
 
-const Option* const Option::table = option_table.rows;
-const Option* Option::end() { return std::end(option_table.rows); }
-
-std::string_view Option::row() const {
-  static const std::string texts_of_rows = packed_options.text();
-  return std::string_view(texts_of_rows).substr(row_begin, std::size_t(row_end) - row_begin);
-}
+Rows<Option> server_options() { return server_rows; }
 
 // tools/output.cpp --------------------------------------------------------------------------------
 // How much of an output an answer has, and where the rest is.
@@ -61264,87 +58910,6 @@ void fit_output(const ToolOptions& options, std::size_t most, Result& result) {
       result.notes.push_back(
           note_of_rest(options, stream, counts.total_bytes, file, counts.file_bytes));
   }
-}
-
-}  // inner
-
-// tools/places.cpp --------------------------------------------------------------------------------
-// --places: the containers, jobs or pods of ours in an engine, as a table or as JSON.
-
-namespace {
-
-Expected<std::vector<FoundPlace>> places_of(const ServerConfig& config, bool remove_left) {
-  if (config.use == Option::slurm) return slurm_places(remove_left);
-  if (config.use == Option::kubernetes)
-    return kubernetes_places(kubernetes_options(config), remove_left);
-  return container_places(config.user.container.engine, remove_left);
-}
-
-// In the largest unit that there is at least one of.
-std::string age_text(std::chrono::seconds age) {
-  const long long seconds = age.count();
-  if (seconds < 0) return "?";
-  if (seconds < 60) return concat("% s", {seconds});
-  if (seconds < 3600) return concat("% min", {seconds / 60});
-  if (seconds < 86400) return concat("% h", {seconds / 3600});
-  return concat("% d", {seconds / 86400});
-}
-
-constexpr std::size_t columns = 7;
-
-// The cells of the table, with those of its first line. The JSON is made of them, too.
-std::vector<std::string> cells_of(const std::vector<FoundPlace>& places) {
-  std::vector<std::string> cells =
-      words_of({"name", "agent", "age", "host", "pid", "owner", "state"});
-  for (const FoundPlace& place : places)
-    add_words(cells, {to_utf8(place.name), to_utf8(place.agent), age_text(place.age),
-                      to_utf8(place.host), to_utf8(place.pid),
-                      !place.maker_runs   ? "unknown"
-                      : *place.maker_runs ? "running"
-                                          : "gone",
-                      place.was_removed ? "removed" : to_utf8(place.state)});
-  return cells;
-}
-
-std::string json_text(const std::vector<FoundPlace>& places) {
-  const std::vector<std::string> cells = cells_of(places);
-  Json list = Json::array();
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    Json row = Json::object();
-    for (std::size_t column = 0; column < columns; ++column)
-      set_member(row, cells[column].c_str(), cells[(i + 1) * columns + column]);
-    set_member(row, "age", static_cast<long long>(places[i].age.count()));
-    list.push_back(std::move(row));
-  }
-  return list.dump() + "\n";
-}
-
-// Texts of other programs are made printable, as this goes to a terminal.
-std::string table_text(const std::vector<FoundPlace>& places) {
-  std::vector<std::string> cells = cells_of(places);
-  std::size_t widths[columns] = {};
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    cells[i] = printable(cells[i]);
-    widths[i % columns] = std::max(widths[i % columns], cells[i].size() + 2);
-  }
-  std::string text;
-  for (std::size_t i = 0; i < cells.size(); ++i) {
-    const bool is_last = i % columns == columns - 1;
-    if (!is_last) cells[i].resize(widths[i % columns], ' ');
-    append_all(text, {cells[i], is_last ? "\n" : ""});
-  }
-  return text;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-int list_places(const ServerConfig& config, bool remove_left, bool as_json) {
-  const auto places = places_of(config, remove_left);
-  if (!places) return fail(1, in_our_words(places.error(), true).error().message);
-  const std::string text = as_json ? json_text(*places) : table_text(*places);
-  return print_answer(text);
 }
 
 }  // inner
@@ -61441,7 +59006,7 @@ namespace {
 std::string workspace_of(const ServerConfig& config) {
   const std::vector<Root>& allowed = config.local.roots;
   if (!config.local.workspace.empty() || allowed.empty()) return config.local.workspace;
-  if (config.place_workspace == PlaceWorkspace::remote) return allowed[0].path;
+  if (config.works_elsewhere) return allowed[0].path;
   const auto rules = PathRules::create(allowed);
   const auto here = canonical_path("."sv);
   const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
@@ -61504,8 +59069,7 @@ Expected<void> settle_folders(ServerConfig& config) {
   const bool confined = config.use == Option::docker || local.sandbox.mode != SandboxMode::off;
   config.takes_roots = config.use == Option::local && local.workspace.empty();
   config.narrows_roots = !local.roots.empty();
-  if (names_none && confined && (config.use & Option::kernel) &&
-      config.place_workspace != PlaceWorkspace::remote)
+  if (names_none && confined && (config.use & Option::kernel) && !config.works_elsewhere)
     if (auto ok = settle_project(config); !ok) return ok;
   if (config.use == Option::local && !local.workspace.empty())
     if (const auto found = PathRules().open_work_dir(local.workspace, "."); !found)
@@ -61525,452 +59089,6 @@ std::string note_of_no_project(const ServerConfig& config) {
       "commands run in an empty folder, as %: set --allowed-paths DIR, or start the "
       "server in a project",
       {config.no_project});
-}
-
-}  // inner
-
-// tools/protection.cpp ----------------------------------------------------------------------------
-// The first lines of --doctor: what commands are kept from here, and what not.
-
-namespace {
-
-// A piece of the reason of a gap, and what helps then. The first that fits counts.
-struct GapRemedy {
-  const char* reason;
-  const char* remedy;
-};
-constexpr GapRemedy remedies[] = {
-    {"the kernel has no Landlock", "use Linux 6.12 or newer, or --execution-mode docker"},
-    {"Landlock is switched off",
-     "start the kernel with landlock among lsm=, or use "
-     "--execution-mode docker"},
-    {"Landlock is not permitted", "let the profile of the container pass the calls landlock_*"},
-    {"needs Landlock ABI", "Linux 6.12 has all of it"},
-    {"a filter (seccomp)", "let the profile of the container pass seccomp()"},
-    {"apparmor_restrict",
-     "give this program an AppArmor profile with `userns,`, see "
-     "docs/platforms.md; what needs no namespaces holds without"},
-    {"max_user_namespaces",
-     "sudo sysctl user.max_user_namespaces=10000; what needs no namespaces "
-     "holds without"},
-    {"unprivileged_userns_clone",
-     "sudo sysctl kernel.unprivileged_userns_clone=1; what needs no "
-     "namespaces holds without"},
-    {"no namespaces can be made",
-     "this user or container may make none; what needs no namespaces "
-     "holds without"},
-    {"/proc", "mount /proc"},
-    {"no cgroup can be made", ""},  // the reason ends with one
-    {"the kernel cannot take it back", "move it out of there"},
-    {"emulator", "run it on a real kernel"},
-    {"not on this system", "run it on Linux, x86_64 or aarch64"}};
-
-std::string with_remedy(std::string_view reason) {
-  const char* remedy = "--sandbox strict does not start instead";
-  for (const GapRemedy& row : remedies)
-    if (reason.find(row.reason) != std::string_view::npos) {
-      remedy = row.remedy;
-      break;
-    }
-  return concat("%%%", {reason, *remedy ? "; " : "", remedy});
-}
-
-std::string paths_with(const ServerConfig& config, Permission permission) {
-  std::vector<std::string> paths;
-  for (const Root& root : config.local.roots)
-    if (root.permission == permission) paths.push_back(root.path);
-  return joined(paths, ", "sv);
-}
-
-// Where commands write and read, and whether they see the user's home.
-void examine_files(const ServerConfig& config, const CommandPlace& place, DoctorReport& report) {
-  if (const auto why = reason_missing(place.sandbox, "filesystem"sv); !why.empty()) {
-    report.add("files", false, "commands can read and change all that this user can: %",
-               {with_remedy(why)});
-    return;
-  }
-  std::string writable = paths_with(config, Permission::write);
-  const std::string readable = paths_with(config, Permission::read);
-  if (config.local.roots.empty()) writable = place.executor->workspace();
-  const bool has_home = config.local.private_home != PrivateHome::off;
-  report.add("files", true,
-             "commands can write only in %%%, and read that%%, programs and settings of the system "
-             "and the tools on the PATH",
-             {writable, writable.empty() || !has_home ? "" : " and ",
-              has_home           ? "a HOME and TMPDIR of their own"
-              : writable.empty() ? "nothing"
-                                 : "",
-              readable.empty() ? "" : ", ", readable});
-}
-
-// A home has the keys and settings of all programs in it.
-void examine_homes(const ServerConfig& config, const CommandPlace& place, DoctorReport& report) {
-  std::vector<Root> roots = config.local.roots;
-  if (roots.empty()) roots.push_back({place.executor->workspace(), Permission::write});
-  bool any = false;
-  for (const Root& root : roots) {
-    const auto path = canonical_path(root.path);
-    if (root.permission == Permission::none || !path || !is_home_directory(*path)) continue;
-    any = true;
-    report.doubt("home",
-                 "% is a home or above one: commands can % all keys and settings in it; name the "
-                 "folder of a project instead",
-                 {*path, root.permission == Permission::write ? "change" : "read"});
-  }
-  if (!any && reason_missing(place.sandbox, "filesystem"sv).empty())
-    report.add("home", true, "your home is hidden, but for what is named above");
-}
-
-// What a `bin` on the PATH has beside it is readable, as programs keep their parts there.
-void examine_search_path(const SandboxReport& sandbox, DoctorReport& report) {
-  const char* const variable = std::getenv("PATH");
-  std::string_view path = variable ? variable : "";
-  while (!path.empty()) {
-    const std::string_view directory = take_part(path, ':');
-    const std::size_t slash = directory.rfind('/');
-    // Folders with a dot are those of tools.
-    if (slash == std::string_view::npos || slash == 0 || is_readable_system(directory) ||
-        starts_with(directory, "/opt/"sv) || directory.find("/."sv) != std::string_view::npos)
-      continue;
-    const std::string_view parent = directory.substr(0, slash);
-    const std::string opened = concat(" execute in %/: ", {printable(parent)});
-    for (const std::string& rule : sandbox.rules) {
-      const std::size_t at = rule.find(opened);
-      if (!starts_with(rule, "filesystem: read_file"sv) || at == std::string::npos) continue;
-      if (rule.substr(at + opened.size()) == printable(directory.substr(slash + 1))) continue;
-      report.doubt("PATH",
-                   "% is on it, so commands can read what lies beside it in %; start the server "
-                   "with a PATH without it, if that is no program's own folder",
-                   {directory, parent});
-      break;
-    }
-  }
-}
-
-void examine_network(const SandboxReport& sandbox, DoctorReport& report) {
-  const auto why = reason_missing(sandbox, "network"sv);
-  if (!why.empty()) {
-    report.add("network", false, "%: %",
-               {sandbox.network == Network::host ? "open, although it should not be"
-                                                 : "not as it should be",
-                with_remedy(why)});
-    return;
-  }
-  switch (sandbox.network) {
-    case Network::host:
-      return report.doubt("network",
-                          "open: commands reach what this machine reaches, and its services, such "
-                          "as docker; --network none, or --network allow --allow-domains NAME...");
-    case Network::none:
-      report.add("network", true, "off");
-      return;
-    case Network::loopback:
-      report.add("network", true, "off, but for a 127.0.0.1 of each command's own");
-      return;
-    case Network::allow:
-      report.add("network", true, "only the names of --allow-domains");
-      return;
-  }
-}
-
-void examine_processes(const SandboxReport& sandbox, DoctorReport& report) {
-  for (const std::string_view feature : {"signals"sv, "containment"sv})
-    if (const auto why = reason_missing(sandbox, feature); !why.empty()) {
-      report.add("processes", false, "%: %",
-                 {feature == "signals"sv ? "commands can signal those outside"
-                                         : "what a command starts can outlive it",
-                  with_remedy(why)});
-      return;
-    }
-  report.add("processes", true,
-             "commands cannot signal yours%, and all that they start ends with them",
-             {is_one_of("pid_namespace"sv, sandbox.enforced) ? " or see them" : ""});
-}
-
-void examine_limits(const ServerConfig& config, DoctorReport& report) {
-  const Limits& limits = config.local.sandbox.limits;
-  std::string unbounded;
-  if (limits.memory == no_bound) unbounded += " --limit-memory 2g";
-  if (limits.processes == no_bound) unbounded += " --limit-processes 500";
-  if (limits.disk == no_bound && limits.file_size == no_bound) unbounded += " --limit-disk 2g";
-  if (unbounded.empty()) {
-    report.add("limits", true, "memory, processes and the disk have bounds");
-    return;
-  }
-  report.doubt("limits", "one command can use up memory, processes or the disk:%", {unbounded});
-}
-
-void examine_user(DoctorReport& report) {
-  const unsigned user = ::geteuid();
-  if (user == 0) {
-    report.doubt("user",
-                 "commands run as root (user 0), who owns the system's files; start the server as "
-                 "an ordinary user");
-    return;
-  }
-  report.add("user", true, "commands run as user %", {user});
-}
-
-// What needs no namespaces holds where none can be made, so that this is no failure.
-void examine_namespaces(DoctorReport& report) {
-  SandboxOptions options;
-  options.mode = SandboxMode::best_effort;
-  options.pid_namespace = true;
-  const auto tried = Sandbox::create(options);
-  if (!tried) return;
-  const auto why = reason_missing(tried->report(), "pid_namespace"sv);
-  if (why.empty()) {
-    report.add("namespaces", true, "can be made");
-    return;
-  }
-  report.doubt("namespaces",
-               "--pid-namespace, --protected-paths, --network loopback and allow cannot be had: %",
-               {with_remedy(why)});
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-void examine_protection(const ServerConfig& config, const CommandPlace& place,
-                        DoctorReport& report) {
-  const SandboxReport& sandbox = place.sandbox;
-  const bool is_local = config.use == Option::local;
-  if (sandbox.mode == SandboxMode::off) {
-    constexpr const char* rights =
-        "off: commands read and change all files that % can, reach the "
-        "network and signal its processes; %";
-    constexpr const char* remedy = "leave --sandbox off out, and name folders with --allowed-paths";
-    if (is_local)
-      report.add("sandbox", false, rights, {"this user", remedy});
-    else
-      report.doubt("sandbox", rights, {"the user there", remedy});
-  } else {
-    if (sandbox.missing.empty())
-      report.add("sandbox", true, "% holds every command", {name(sandbox.mode)});
-    else
-      report.doubt("sandbox",
-                   "% holds every command as far as this system can; --sandbox strict does not "
-                   "start instead",
-                   {name(sandbox.mode)});
-    examine_files(config, place, report);
-    if (is_local) examine_homes(config, place, report);
-    if (is_local) examine_search_path(sandbox, report);
-    examine_network(sandbox, report);
-    examine_processes(sandbox, report);
-  }
-  examine_limits(config, report);
-  if (is_local) examine_user(report);
-  if (is_local && sandbox.mode != SandboxMode::off) examine_namespaces(report);
-  for (const std::string& feature : sandbox.enforced) report.add(feature, true);
-  for (const std::string& gap : sandbox.missing)
-    report.add(
-        gap.substr(0, gap.find(':')), false, "%",
-        {with_remedy(std::string_view(gap).substr(std::min(gap.size(), gap.find(':') + 2)))});
-}
-
-}  // inner
-
-// tools/replay.cpp --------------------------------------------------------------------------------
-// --replay: runs the commands of an audit log again, and compares what they do.
-//
-// Of each record that is a command which ran:
-//
-//   reason_to_skip()  --> counted, with its reason
-//   command_again()   --> Executor::run() --> to_json(AuditRecord), as the log would have it
-//                                                |
-//   the log's record ----------------------------+--> difference_of(), a line for each command
-//
-// Policy, sandbox and limits are those of this server's options.
-
-namespace {
-
-// Why a record is not run again.
-enum class Skip { none, refused, unfinished, no_command, cut, input, secret, elsewhere };
-constexpr const char* skip_texts[] = {"",
-                                      "refused",
-                                      "did not run to an end",
-                                      "no command line",
-                                      "cut in the log",
-                                      "its input is not in the log",
-                                      "a secret in it is masked",
-                                      "its folder is not below that of the first command"};
-
-Skip reason_to_skip(const Json& record) {
-  const std::string& outcome = record["outcome"sv].as_string();
-  if (outcome == "refused" || !record["allowed"sv].as_bool()) return Skip::refused;
-  static constexpr auto endings = NameSet{"exited", "signaled", "timed_out"};
-  static constexpr auto tools =
-      NameSet{"execute_code", "execute_command", "run", "start_background_shell"};
-  if (!endings.has(outcome)) return Skip::unfinished;
-  if (!tools.has(record["tool"sv].as_string()) || record.find("code"sv)) return Skip::no_command;
-  if (record.find("command_bytes"sv)) return Skip::cut;
-  if (record.find("input_bytes"sv)) return Skip::input;
-  if (record["command"sv].as_string().find(Redactor::mask) != std::string::npos)
-    return Skip::secret;
-  return Skip::none;
-}
-
-// Runs records again, and keeps count.
-class Replay {
- public:
-  Replay(const Executor& executor, bool as_json, const CancelToken& stop)
-      : executor_(executor), as_json_(as_json), stop_(stop) {}
-
-  // False when the answer cannot be written.
-  bool run(const Json& record, std::uint64_t line) {
-    if (const Skip reason = reason_to_skip(record); reason != Skip::none) {
-      ++skipped_[static_cast<int>(reason)];
-      return true;
-    }
-    Command command = command_again(record);
-    if (command.work_dir.empty()) {
-      ++skipped_[static_cast<int>(Skip::elsewhere)];
-      return true;
-    }
-    const Result result = executor_.run(command);
-    if (stop_.cancelled()) return true;
-    AuditRecord again;
-    again.result = &result;
-    ++ran_;
-    const Json difference = difference_of(record, to_json(again));
-    if (difference.size() == 0) return true;
-    ++different_;
-    return print(as_json_ ? as_object(record, line, difference, result)
-                          : as_text(record, line, difference, result));
-  }
-
-  // The last line, and the exit status.
-  int finish(bool is_whole) {
-    const bool stopped = stop_.cancelled();
-    Json skipped = Json::object();
-    std::string reasons;
-    for (std::size_t i = 0; i < std::size(skip_texts); ++i) {
-      if (skipped_[i] == 0) continue;
-      set_member(skipped, skip_texts[i], static_cast<unsigned long long>(skipped_[i]));
-      append_all(reasons, "; % skipped: %", {skipped_[i], skip_texts[i]});
-    }
-    Json object = Json::object();
-    set_member(object, "ran", static_cast<unsigned long long>(ran_));
-    set_member(object, "different", static_cast<unsigned long long>(different_));
-    set_member(object, "skipped", std::move(skipped));
-    if (stopped) set_member(object, "stopped", true);
-    const std::string text =
-        concat("% commands ran again, % of them differently%%\n",
-               {ran_, different_, reasons, stopped ? "; stopped before the end" : ""});
-    return print_answer(as_json_ ? object.dump() + "\n" : text,
-                        different_ == 0 && is_whole && !stopped ? 0 : 1);
-  }
-
- private:
-  // The folder of the first command stands for the workspace: folders below it are taken below the
-  // workspace of this server. Empty for all others: these may be what the copy is to keep as it is.
-  std::string folder_again(const std::string& recorded) {
-    if (base_.empty()) base_ = recorded;
-    if (!codeexec::is_within(recorded, base_) || recorded.find("/..") != std::string::npos)
-      return {};
-    return executor_.workspace() + recorded.substr(base_ == "/" ? 0 : base_.size());
-  }
-
-  Command command_again(const Json& record) {
-    Command command = Command::shell(record["command"sv].as_string());
-    command.work_dir = folder_again(record["work_dir"sv].as_string());
-    // The log does not say which time the command was given, but that it needed this one.
-    const double needed = 2 * record["duration_ms"sv].as_number();
-    if (needed > static_cast<double>(executor_.options().timeout.count()) &&
-        record["outcome"sv].as_string() == "exited")
-      command.timeout = std::chrono::milliseconds(static_cast<long long>(std::min(needed, 1e12)));
-    command.cancel = stop_;
-    command.tool = "replay";
-    if (const std::string& id = record["session_id"sv].as_string(); !id.empty())
-      command.session = sessions_.of(
-          concat("% % %", {record["host"sv].as_string(), record["pid"sv].as_integer(), id}));
-    return command;
-  }
-
-  // {"MEMBER":[recorded, now]} for each that the record has and that differs. Hashes are compared
-  // where the lengths are equal.
-  static Json difference_of(const Json& recorded, const Json& now) {
-    Json difference = Json::object();
-    const auto differs = [&](const char* name) {
-      const Json* const before = recorded.find(name);
-      if (!before || *before == now[name]) return false;
-      Json both = Json::array();
-      both.push_back(*before).push_back(now[name]);
-      set_member(difference, name, std::move(both));
-      return true;
-    };
-    if (differs("outcome")) return difference;
-    differs("exit_code");
-    differs("signal");
-    if (!differs("stdout_bytes")) differs("stdout_sha256");
-    if (!differs("stderr_bytes")) differs("stderr_sha256");
-    return difference;
-  }
-
-  static std::string as_object(const Json& record, std::uint64_t line, const Json& difference,
-                               const Result& result) {
-    Json object = Json::object();
-    set_member(object, "line", static_cast<unsigned long long>(line));
-    set_member(object, "command", record["command"sv]);
-    set_member(object, "difference", difference);
-    if (!result.rule.empty()) set_member(object, "rule", result.rule);
-    if (!result.message.empty()) set_member(object, "message", result.message);
-    return object.dump() + "\n";
-  }
-
-  static std::string as_text(const Json& record, std::uint64_t line, const Json& difference,
-                             const Result& result) {
-    std::string what;
-    for (const Json::Member& member : difference.members()) {
-      const bool is_hash = ends_with(member.name, "_sha256"sv);
-      const std::string_view name = std::string_view(member.name).substr(0, 6);
-      if (is_hash)
-        append_all(what, "; % differs, with as many bytes", {name});
-      else
-        append_all(what, "; % was %, now %",
-                   {member.name, printable(utf8_prefix(member.value[0].dump(), 200)),
-                    member.value[1].dump()});
-    }
-    const std::string shown = printable(utf8_prefix(record["command"sv].as_string(), 200));
-    return concat(
-        "line %: %%%\n",
-        {line, shown, what,
-         result.message.empty() ? std::string() : concat(" (%)", {printable(result.message)})});
-  }
-
-  const Executor& executor_;
-  bool as_json_;
-  const CancelToken& stop_;
-  SessionTable sessions_ = {};
-  std::string base_ = {};  // the folder of the first command
-  std::uint64_t ran_ = 0;
-  std::uint64_t different_ = 0;
-  std::uint64_t skipped_[std::size(skip_texts)] = {};  // by the reason
-};
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-int replay(const Executor& executor, const std::string& path, bool as_json,
-           const CancelToken& stop) {
-  AuditReader reader;
-  if (auto ok = reader.open(path); !ok) return fail(2, ok.error().message);
-  Replay again(executor, as_json, stop);
-  // A line that was changed is not run, either.
-  for (std::uint64_t bad = 0; !stop.cancelled() && reader.next(); bad = reader.bad()) {
-    Json record;
-    if (reader.bad() == bad && reader.read(record) && !again.run(record, reader.number()))
-      return fail(1, "cannot write to standard output");
-  }
-  if (auto ok = reader.finish(); !ok) return fail(2, ok.error().message);
-  std::string findings = reader.findings();
-  if (!findings.empty()) {
-    findings.pop_back();
-    warn(findings);
-  }
-  return again.finish(findings.empty());
 }
 
 }  // inner
@@ -62659,7 +59777,7 @@ Expected<std::shared_ptr<ToolSet>> ClientFolders::set_of(const std::vector<Root>
           find_where(roots, [&](const Root& one) { return one.path == root.path; }) == roots.end())
         local.roots.push_back(root);
   }
-  auto made = LocalExecutor::create(local);
+  auto made = LocalExecutor::create(local, config_.wings);
   if (!made) return in_our_words(made.error());
   const ExecutorPointer executor = new_shared<const LocalExecutor>(std::move(*made));
   if (auto ok = check_(*executor); !ok) return ok.failure();
@@ -62688,82 +59806,61 @@ std::string describe_folders(const ServerConfig& config, const Executor& executo
   return text;
 }
 
-}  // inner
-
 // tools/server.cpp --------------------------------------------------------------------------------
 // The server program.
 //
 //   server_main
-//     run_next_fastmcp                    called as fastmcp, for another server of MassGen
-//     read_command_line, answer_at_once   --help and others that need nothing: print and return
-//     place_main                          --place: this is the agent at the far end
-//     list_places                         --places
+//     read_command_line           or a feature's own reader
+//     answer_at_once              --help and others that need nothing: print and return
 //     settle_options
-//     serve_user                          profile user-container: containers by users
-//     serve_commands                      create_place, then --doctor, --sandbox-report, --check,
-//                                         --run, --replay or serve()
+//     serve_commands              create_place, then --check, --run or serve(); or what a feature
+//                                 serves
+//
+// At each ServerStep::Moment features may answer in place of what follows.
 //
 // Nothing but the protocol, or the answer to such an option, is written to standard output.
 
-namespace {
+TerminationSignals::TerminationSignals() {
+  sigemptyset(&signals_);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals_, number);
+  ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  error_ = start_thread(&thread_, wait_for_signal, this);
+}
 
-// Turns SIGTERM, SIGINT and SIGHUP into a cancelled token. The signals are blocked in this thread,
-// hence in all that it starts later, and taken by one thread of its own; so nothing happens inside
-// a signal handler.
-class TerminationSignals {
- public:
-  TerminationSignals() {
-    sigemptyset(&signals_);
-    for (const int number : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals_, number);
-    ::pthread_sigmask(SIG_BLOCK, &signals_, &before_);
-    error_ = start_thread(&thread_, wait_for_signal, this);
+TerminationSignals::~TerminationSignals() {
+  if (error_ == 0) {
+    if (!token_.cancelled()) ::pthread_kill(thread_, SIGTERM);
+    ::pthread_join(thread_, nullptr);
   }
-  ~TerminationSignals() {
-    if (error_ == 0) {
-      if (!token_.cancelled()) ::pthread_kill(thread_, SIGTERM);
-      ::pthread_join(thread_, nullptr);
-    }
-    take_pending();
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  take_pending();
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
+std::string TerminationSignals::problem() const {
+  return error_ == 0 ? "" : concat("cannot start a thread: %", {errno_text(error_)});
+}
+
+void* TerminationSignals::wait_for_signal(void* self) {
+  auto& signals = *static_cast<TerminationSignals*>(self);
+  int number = 0;
+  ::sigwait(&signals.signals_, &number);
+  signals.token_.cancel();
+  return nullptr;
+}
+
+// A second signal during the end would kill the program as soon as the mask is lifted.
+void TerminationSignals::take_pending() {
+  sigset_t pending;
+  sigpending(&pending);
+  for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
+    if (sigismember(&pending, number) != 1) continue;
+    sigset_t one;
+    sigemptyset(&one);
+    sigaddset(&one, number);
+    int taken = 0;
+    ::sigwait(&one, &taken);
   }
-  TerminationSignals(const TerminationSignals&) = delete;
-  TerminationSignals& operator=(const TerminationSignals&) = delete;
-  const CancelToken& token() const { return token_; }
-  int error() const { return error_; }  // an errno, or 0
-
- private:
-  static void* wait_for_signal(void* self) {
-    auto& signals = *static_cast<TerminationSignals*>(self);
-    int number = 0;
-    ::sigwait(&signals.signals_, &number);
-    signals.token_.cancel();
-    return nullptr;
-  }
-
-  // A second signal during the end would kill the program as soon as the mask is lifted.
-  void take_pending() {
-    sigset_t pending;
-    sigpending(&pending);
-    for (const int number : {SIGTERM, SIGINT, SIGHUP}) {
-      if (sigismember(&pending, number) != 1) continue;
-      sigset_t one;
-      sigemptyset(&one);
-      sigaddset(&one, number);
-      int taken = 0;
-      ::sigwait(&one, &taken);
-    }
-  }
-
-  sigset_t signals_ = {};
-  sigset_t before_ = {};
-  CancelToken token_ = {};
-  pthread_t thread_ = {};
-  int error_ = 0;
-};
-
-}  // namespace
-
-CODEEXEC_INNER {
+}
 
 bool print(const std::string& text) {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() &&
@@ -62779,20 +59876,10 @@ int print_answer(const std::string& text, int status) {
   return print(text) ? status : fail(1, "cannot write to standard output");
 }
 
-}  // inner
-
-namespace {
-
-// Removes the variables of this process that commands do not see; the server needs no others. They
-// are overwritten in their memory, which /proc/PID/environ shows to commands of root. Call it
-// before there are other threads.
-void drop_variables(EnvironmentOptions options, bool container) {
-  // The program that speaks to the engine finds it, and its way there, by these.
-  if (container)
-    add_words(options.keep,
-              {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
-               "SSL_CERT_*", "DBUS_SESSION_BUS_ADDRESS", "HTTP_PROXY", "http_proxy", "HTTPS_PROXY",
-               "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
+void drop_variables(const ServerConfig& config) {
+  if (config.keeps_variables) return;
+  EnvironmentOptions options = config.local.environment;
+  for (const std::string& name : config.kept_variables) options.keep.push_back(name);
   char** kept = ::environ;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
@@ -62805,8 +59892,6 @@ void drop_variables(EnvironmentOptions options, bool container) {
   if (kept) *kept = nullptr;
 }
 
-// In strict mode a pattern must match a whole command. A pattern without signs, such as `git push`
-// in lists for other systems, is likely meant to match it with arguments, too.
 void warn_of_bare_patterns(const ServerConfig& config) {
   if (config.policy_mode != "strict") return;
   const PolicyOptions& policy = config.local.policy;
@@ -62819,6 +59904,16 @@ void warn_of_bare_patterns(const ServerConfig& config) {
                    asks ? "ask about" : "refuse"}));
     }
 }
+
+int print_result(const Result& result) {
+  if (!print(to_json(result).dump() + "\n")) return fail(1, "cannot write to standard output");
+  if (result.outcome == Outcome::refused || result.outcome == Outcome::not_started) return 125;
+  return result.succeeded() ? 0 : 1;
+}
+
+}  // inner
+
+namespace {
 
 // Started elsewhere, as clients do, without a workspace every command would be refused.
 void warn_of_workspace(const Executor& executor) {
@@ -62851,7 +59946,5141 @@ void warn_of_gaps(const SandboxReport& report) {
   warn(concat("sandbox: missing here: %", {printable(joined(report.missing, "; "sv))}));
 }
 
-std::string no_thread(int error) { return concat("cannot start a thread: %", {errno_text(error)}); }
+// --run. The result has the whole output up to max_output, and SIGTERM cancels the command.
+int run_once(const Executor& executor, const ServerConfig& config, const CancelToken& stop) {
+  Command command = Command::shell(*config.invocation.run);
+  command.max_output = static_cast<std::size_t>(config.max_output);
+  command.cancel = stop;
+  Result result = executor.run(command);
+  add_note(result.notes, "%", {note_of_no_project(config)});
+  return print_result(result);
+}
+
+// A person who starts the server on a terminal would see nothing: it waits for a client's messages.
+void greet(const ServerConfig& config) {
+  if (!config.greeting.empty()) return warn(config.greeting);
+  if (::isatty(STDIN_FILENO) == 0) return;
+  const char* const client =
+      config.options.find("client-config")
+          ? "  codeexec-mcp --client-config claude-code --write   adds it to a client\n"
+          : "";
+  std::fprintf(
+      stderr,
+      "codeexec-mcp is an MCP server: a client starts it, and speaks to it on standard input.\n"
+      "%s"
+      "  codeexec-mcp --run 'echo hello'                    tries it\n"
+      "  codeexec-mcp --help                                prints the options\n"
+      "It now waits for a client's messages. Ctrl-C ends it.\n",
+      client);
+}
+
+// Who started the server without a word on folders may expect that commands work anywhere.
+void warn_of_confinement(const ServerConfig& config, const Executor& executor) {
+  if (!config.is_bare || config.use != Option::local) return;
+  const std::string note = note_of_no_project(config);
+  if (!note.empty()) return warn(concat("%; --sandbox off lets them work anywhere", {note}));
+  warn(
+      concat("commands are confined to %, where the server was started, or to the roots of the "
+             "client: --allowed-paths DIR names others, --sandbox off lets them work anywhere",
+             {printable(executor.workspace())}));
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+int serve_tools(const ServerConfig& config, std::string instructions, const CancelToken& stop,
+                FunctionRef<Expected<void>(mcp::Server&)> add) {
+  mcp::ServerOptions options;
+  options.name = "codeexec";
+  options.title = "Command Execution";
+  options.version = CODEEXEC_VERSION_STRING;
+  options.instructions = std::move(instructions);
+  options.announced = shell_uris;
+  options.ask_roots = config.takes_roots;
+  options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
+  mcp::Server server(options);
+  if (auto ok = add(server); !ok) return fail(2, ok.error().message);
+  greet(config);
+  const auto served = server.serve(stop);
+  if (served) return 0;
+  const int status = fail(1, served.error().message);
+  // A handler that did not return still uses what this function's callers would destroy.
+  if (served.error().code == ErrorCode::limit && served.error().system_error == 0) ::_exit(status);
+  return status;
+}
+
+}  // inner
+
+namespace {
+
+Expected<void> check_executor(const ServerConfig& config, const Executor& executor) {
+  for (const Feature* const feature : config.features)
+    if (feature->check_executor)
+      if (auto ok = feature->check_executor(config, executor); !ok) return ok;
+  return {};
+}
+
+// Half of the server's threads may wait for background commands, so that the other half can run the
+// calls that those wait for.
+int serve(const ExecutorPointer& executor, ServerConfig& config, const CancelToken& stop) {
+  ToolOptions& tools = config.tools;
+  tools.max_output = static_cast<std::size_t>(config.max_output);
+  tools.jobs.max_running = static_cast<std::size_t>(config.max_background_shells);
+  tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
+  warn_of_confinement(config, *executor);
+  const auto folders = new_shared<ClientFolders>(
+      config, executor, [&config](const Executor& other) { return check_executor(config, other); });
+  const ToolChoice choose = [folders](const mcp::Call& call, bool in_folder) {
+    return folders->choose(call, in_folder);
+  };
+  return serve_tools(
+      config, describe(*executor, tools) + describe_folders(config, *executor), stop,
+      [&](mcp::Server& server) { return add_chosen_tools(server, *executor, tools, choose); });
+}
+
+// Makes glibc give memory back after a large result. By default it keeps an arena for each thread
+// and raises its thresholds with each large block, so that the memory of one burst was kept for
+// ever.
+void give_memory_back() {
+#if defined(__GLIBC__)
+  ::mallopt(M_ARENA_MAX, 2);
+  ::mallopt(M_MMAP_THRESHOLD, 64 << 10);
+  ::mallopt(M_TRIM_THRESHOLD, 128 << 10);
+#endif
+}
+
+// Asks the features for an answer. Nothing: there is none, and the server goes on.
+std::optional<int> answer_of_features(const ServerStep& step) {
+  for (const Feature* const feature : step.config.features)
+    if (feature->answer)
+      if (const auto status = feature->answer(step)) return status;
+  return {};
+}
+
+// The options that print something and need no place for commands.
+std::optional<int> answer_at_once(ServerConfig& config) {
+  const Invocation& invocation = config.invocation;
+  if (invocation.ended) return invocation.ended;
+  if (invocation.help) return print(help_text(config, false)) ? 0 : 1;
+  if (invocation.version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
+  if (!invocation.list_rules) return answer_of_features({ServerStep::called, config});
+  if (const auto policy = Policy::create(config.local.policy); !policy)
+    return fail(2, in_our_words(policy.error()).error().message);
+  return print(rules_text()) ? 0 : 1;
+}
+
+// Makes the place of the commands. A place without a folder for temporary files has none for long
+// output; then it is made without one.
+Expected<CommandPlace> create_place_with_spills(ServerConfig& config) {
+  auto place = create_place(config);
+  if (place || !starts_with(place.error().message, "private_spill_dir: "sv)) return place;
+  warn(concat("%; long output is cut, and goes to no file", {place.error().message}));
+  config.local.private_spill_dir = false;
+  return create_place(config);
+}
+
+// Commands where the mode says.
+int serve_commands(ServerConfig& config) {
+  const Invocation& invocation = config.invocation;
+  // A single command's files of long output would be removed with this program.
+  config.local.private_spill_dir = !invocation.is_single;
+  const auto place = create_place_with_spills(config);
+  const auto answer = [&](ServerStep::Moment moment, const CancelToken* stop = nullptr) {
+    return answer_of_features({moment, config, &place, stop});
+  };
+  if (!place) {
+    if (const auto status = answer(ServerStep::failed)) return *status;
+    return fail(2, place.error().message);
+  }
+  const Executor& executor = *place->executor;
+  if (auto ok = check_executor(config, executor); !ok) return fail(2, ok.error().message);
+  if (auto ok = check_disabled(config.tools); !ok)
+    return fail(2, in_our_words(ok.error()).error().message);
+  drop_variables(config);
+  if (const auto status = answer(ServerStep::made)) return *status;
+  warn_of_bare_patterns(config);
+  warn_of_wide_roots(config);
+  if (const auto status = answer(ServerStep::examined)) return *status;
+  warn_of_gaps(place->sandbox);
+  if (invocation.check) return check(executor, *invocation.check);
+  const TerminationSignals signals;
+  if (!signals.problem().empty()) return fail(1, signals.problem());
+  if (invocation.run) return run_once(executor, config, signals.token());
+  if (const auto status = answer(ServerStep::ready, &signals.token())) return *status;
+  warn_of_workspace(executor);
+  return serve(place->executor, config, signals.token());
+}
+
+Expected<void> read_any_command_line(int argc, char** argv, ServerConfig& config) {
+  for (const Feature* const feature : config.features) {
+    if (!feature->read) continue;
+    const auto was_read = feature->read(argc, argv, config);
+    if (!was_read) return was_read.failure();
+    if (*was_read) return {};
+  }
+  return read_command_line(argc, argv, config);
+}
+
+}  // namespace
+
+int server_main(int argc, char** argv, std::initializer_list<const ServerFeature*> of_server) {
+  give_memory_back();
+  ServerConfig config(of_server);
+  if (auto ok = read_any_command_line(argc, argv, config); !ok) return fail(2, ok.error().message);
+  if (const auto status = answer_at_once(config)) return *status;
+  // A client that goes away must not kill the server before it has ended what it runs; nor must a
+  // limit for files, when its output or its log goes to one.
+  ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGXFSZ, SIG_IGN);
+  if (const auto status = answer_of_features({ServerStep::unguarded, config})) return *status;
+#if defined(__linux__)
+  // Commands run as the same user. They must not read this program's memory and variables, nor
+  // write to its descriptors, through /proc.
+  ::prctl(PR_SET_DUMPABLE, 0);
+#endif
+  if (const auto status = answer_of_features({ServerStep::guarded, config})) return *status;
+  if (auto ok = settle_options(config); !ok) return fail(2, ok.error().message);
+  if (const auto status = answer_of_features({ServerStep::settled, config})) return *status;
+  return config.serve ? config.serve(config) : serve_commands(config);
+}
+
+// tools/terminal.cpp ------------------------------------------------------------------------------
+// An output as a terminal shows it.
+//
+// A line on which a program has gone back, by `\r` or a backspace, is written over cell by cell, as
+// progress bars expect it. Escape sequences show nothing; those that erase in a line do that. What
+// moves between lines is left out. A `\r` before the end of a line is a part of that end.
+//
+//   ESC [ 0-?... !-/... @-~      CSI: colours, cursor, erasing
+//   ESC ] ... BEL or ESC \       OSC: titles, links; P X ^ _ likewise
+//   ESC !-/... 0-~               character sets and others
+
+namespace {
+
+constexpr char escape = '\x1b';
+
+bool is_between(char c, char first, char last) { return c >= first && c <= last; }
+
+// Where the sequence ends that begins at `at`; npos when the text ends before it. One that is
+// broken off ends there.
+std::size_t end_of_escape(std::string_view text, std::size_t at) {
+  if (++at >= text.size()) return std::string_view::npos;
+  const char kind = text[at++];
+  if (kind == ']' || kind == 'P' || kind == 'X' || kind == '^' || kind == '_') {
+    const std::size_t end = text.find_first_of("\a\x1b\n", at);
+    if (end == std::string_view::npos) return end;
+    if (text[end] == '\a') return end + 1;
+    if (text[end] == '\n') return at;
+    if (end + 1 == text.size()) return std::string_view::npos;
+    return text[end + 1] == '\\' ? end + 2 : at;
+  }
+  const bool is_csi = kind == '[';
+  if (!is_csi && !is_between(kind, ' ', '/')) return is_between(kind, '0', '~') ? at : at - 1;
+  while (at < text.size() && is_between(text[at], ' ', is_csi ? '?' : '/')) ++at;
+  if (at == text.size()) return std::string_view::npos;
+  return is_between(text[at], is_csi ? '@' : '0', '~') ? at + 1 : at;
+}
+
+// A line of cells, each of a character of up to four bytes.
+class Cells {
+ public:
+  void put(std::string_view character) {
+    if (at_ == cells_.size()) cells_.append(width, unused);
+    for (std::size_t i = 0; i < width; ++i)
+      cells_[at_ + i] = i < character.size() ? character[i] : unused;
+    at_ += width;
+  }
+  void go_to_begin() { at_ = 0; }
+  void go_back() { at_ -= std::min(at_, width); }
+  void erase_from_here() { cells_.resize(at_); }
+  // And goes to its begin, as programs that erase all do next.
+  void erase_all() {
+    cells_.clear();
+    at_ = 0;
+  }
+  void move_to(std::string& text) {
+    for (const char byte : cells_)
+      if (byte != unused) text += byte;
+    erase_all();
+  }
+
+ private:
+  static constexpr std::size_t width = 4;
+  static constexpr char unused = '\xff';  // in no UTF-8
+  std::string cells_ = {};
+  std::size_t at_ = 0;
+};
+
+std::size_t size_of_character(std::string_view text, std::size_t at) {
+  std::size_t size = 1;
+  while (size < 4 && at + size < text.size() && is_between(text[at + size], '\x80', '\xbf')) ++size;
+  return size;
+}
+
+// Writes the characters of a line into the cells, and does what its controls ask for.
+void show_line(std::string_view line, Cells& cells) {
+  for (std::size_t at = 0; at < line.size();) {
+    const char c = line[at];
+    if (c == '\r') {
+      cells.go_to_begin();
+    } else if (c == '\b') {
+      cells.go_back();
+    } else if (c == escape) {
+      std::size_t end = end_of_escape(line, at);
+      // A text without its end takes nothing with it.
+      if (end == std::string_view::npos)
+        end = line.substr(at + 1, 1) == "["sv ? line.size() : std::min(at + 2, line.size());
+      const std::string_view sequence = line.substr(at + 1, end - at - 1);
+      if (sequence == "[K"sv || sequence == "[0K"sv) cells.erase_from_here();
+      if (sequence == "[2K"sv) cells.erase_all();
+      at = end;
+      continue;
+    } else if (c != '\a') {
+      const std::size_t size = size_of_character(line, at);
+      cells.put(line.substr(at, size));
+      at += size;
+      continue;
+    }
+    ++at;
+  }
+}
+
+// True for a text without controls, as nearly all outputs are.
+bool shows_as_it_is(std::string_view text) {
+  for (const char c : {'\r', '\b', '\a', escape})
+    if (text.find(c) != std::string_view::npos) return false;
+  return true;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string as_on_terminal(std::string_view text) {
+  if (shows_as_it_is(text)) return std::string(text);
+  std::string shown;
+  Cells cells;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::size_t next = std::min(end + 1, text.size());
+    while (end < text.size() && end > begin && text[end - 1] == '\r') --end;
+    const std::string_view line = text.substr(begin, end - begin);
+    if (shows_as_it_is(line)) {
+      shown += line;
+    } else {
+      show_line(line, cells);
+      cells.move_to(shown);
+    }
+    shown += text.substr(end, next - end);
+    begin = next;
+  }
+  return shown;
+}
+
+void show_as_on_terminal(const ToolOptions& options, Result& result, const Executor* executor) {
+  if (options.full_results) return;
+  for (std::string* text : {&result.out, &result.err}) {
+    if (shows_as_it_is(*text)) continue;
+    *text = as_on_terminal(*text);
+    if (executor) *text = executor->redact(*text);
+  }
+}
+
+std::size_t unfinished_escape(std::string_view text) {
+  constexpr std::size_t longest = 1024;
+  const std::size_t at = text.rfind(escape);
+  if (at == std::string_view::npos || text.size() - at > longest) return 0;
+  // A byte that is not UTF-8 has become three bytes, so that offsets cannot go back over it.
+  if (text.find("\xef\xbf\xbd", at) != std::string_view::npos) return 0;
+  return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
+}
+
+// tools/use.cpp -----------------------------------------------------------------------------------
+// Fair use: how long and how many commands may run.
+
+std::string UseCounter::refusal_of_call(const std::string& tool) {
+  if (calls_per_minute_ == 0) return {};
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto found = find_where(calls_, [&](const auto& known) { return known.first == tool; });
+  if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
+  std::vector<Clock::time_point>& calls = found->second;
+  const Clock::time_point now = Clock::now();
+  auto recent = calls.begin();
+  while (recent != calls.end() && now - *recent >= window) ++recent;
+  calls.erase(calls.begin(), recent);
+  if (calls.size() < calls_per_minute_) {
+    calls.push_back(now);
+    return {};
+  }
+  const auto left = std::chrono::ceil<std::chrono::seconds>(window - (now - calls.front()));
+  return concat("% may be called % times in a minute (calls_per_minute); try again in % seconds",
+                {tool, calls_per_minute_, left.count()});
+}
+
+std::chrono::milliseconds UseCounter::time_left() const {
+  if (running_time_ == no_limit) return no_limit;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return running_time_ - time_used(Clock::now());
+}
+
+std::string UseCounter::refusal_of_command() const {
+  return concat(
+      "the commands of this session have used up the % seconds they may take together "
+      "(running_time)",
+      {seconds_text(running_time_)});
+}
+
+Function<void()> UseCounter::begin(const std::shared_ptr<UseCounter>& counter) {
+  if (counter->running_time_ == no_limit) return {};
+  const Clock::time_point begin = Clock::now();
+  const std::lock_guard<std::mutex> lock(counter->mutex_);
+  ++counter->running_;
+  counter->starts_ += begin.time_since_epoch();
+  return [counter, begin, over = new_shared<std::atomic<bool>>(false)] {
+    if (!over->exchange(true)) counter->end(begin);
+  };
+}
+
+std::chrono::milliseconds UseCounter::time_used(Clock::time_point now) const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+      finished_ + now.time_since_epoch() * running_ - starts_);
+}
+
+void UseCounter::end(Clock::time_point begin) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --running_;
+  starts_ -= begin.time_since_epoch();
+  finished_ += Clock::now() - begin;
+}
+
+bool is_session_id(std::string_view id) {
+  constexpr std::string_view allowed =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+  return !id.empty() && id.size() <= 64 && id.find_first_not_of(allowed) == std::string_view::npos;
+}
+
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_73
+
+#if !defined(CODEEXEC_GROUP_74) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_74
+
+// containers/containers_internal.hpp --------------------------------------------------------------
+// The feature of a server to run commands in containers: its part of the configuration, and what
+// the program uses of it.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+struct ContainerConfig {
+  ContainerConfig() { user.max_artifact = 0; }
+
+  // Its container is that of every profile; its max_artifact is 0 when not given.
+  UserContainerOptions user = UserContainerOptions();
+  std::uint64_t usual_artifact = UserContainerOptions().max_artifact;
+  std::string network = name(user.container.network);
+  Json credentials = {};
+  Json packages = {};
+  std::string profile = "commands";
+  std::string user_id = {};
+};
+
+// The parser of --docker-mount: SOURCE[:TARGET][:ro|:rw], as in `docker run --volume`.
+const char* add_mount(std::string_view word, std::vector<Mount>& mounts);
+
+Rows<Option> container_feature_options();
+
+Expected<UserContainers> create_user_containers(ServerConfig& config);
+
+ContainerExecutorOptions container_executor_options(const ServerConfig& config);
+
+// in_our_words() of an error that may be one of ContainerOptions.
+SharedError in_words_of_containers(Error error);
+
+// The value of a key in the lines between two `---` at the start of a text.
+std::string_view front_matter(std::string_view text, std::string_view key);
+
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_74
+
+#if !defined(CODEEXEC_GROUP_75) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
+#define CODEEXEC_GROUP_75
+
+// containers/feature.cpp --------------------------------------------------------------------------
+// Containers as a feature of the server: --execution-mode docker, and --profile user-container.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+const char* add_mount(std::string_view word, std::vector<Mount>& mounts) {
+  std::string_view rest = word;
+  Mount mount;
+  if (ends_with(rest, ":rw"sv)) mount.permission = Permission::write;
+  if (ends_with(rest, ":rw"sv) || ends_with(rest, ":ro"sv)) rest.remove_suffix(3);
+  const std::size_t colon = std::min(rest.find(':'), rest.size());
+  mount.source = rest.substr(0, colon);
+  if (colon < rest.size()) mount.target = rest.substr(colon + 1);
+  const bool has_target = colon == rest.size() || starts_with(mount.target, "/"sv);
+  if (mount.source.empty() || !has_target || mount.target.find(':') != std::string::npos)
+    return "of the form SOURCE, SOURCE:/TARGET, or one with :ro or :rw";
+  mounts.push_back(std::move(mount));
+  return nullptr;
+}
+
+}  // inner
+
+namespace {
+
+bool is_for_user(const ServerConfig& config) {
+  return config.containers->profile == "user-container";
+}
+
+SharedError wrong_choice(const char* option, std::string_view value, const char* choices) {
+  return make_error(ErrorCode::invalid_argument, "Invalid %: %. Must be %.",
+                    {option, in_quotes(value), choices});
+}
+
+void begin_containers(ServerConfig& config) { config.containers = new_shared<ContainerConfig>(); }
+
+Expected<void> choose_container_mode(ServerConfig& config) {
+  std::string& profile = config.containers->profile;
+  std::replace(profile.begin(), profile.end(), '_', '-');
+  if (!is_for_user(config) && profile != "commands")
+    return wrong_choice("profile", profile, "'commands' or 'user-container'");
+  if (config.execution_mode.empty() && is_for_user(config)) config.execution_mode = "docker";
+  return {};
+}
+
+Expected<void> check_profile(ServerConfig& config) {
+  if (config.use != Option::docker)
+    return make_error(ErrorCode::invalid_argument,
+                      "profile user-container has no execution_mode '%'", {config.execution_mode});
+  if (config.containers->user_id.empty())
+    return make_error(ErrorCode::invalid_argument, "profile user-container needs a user_id");
+  config.use = Option::users;
+  config.profile_text = "profile user-container";
+  return {};
+}
+
+// A container has its own network modes. Of the sandbox's it has `allow`, with names.
+Expected<void> check_network(const ServerConfig& config) {
+  const bool is_named = config.local.sandbox.network == Network::allow;
+  for (const Option* const option : config.invocation.given)
+    if (option->name() == "network"sv && !is_named)
+      return without_effect(
+          *option, config,
+          "; a container has a docker_network_mode or docker_network, or network allow");
+  if (is_named == config.local.allowed_domains.empty())
+    return make_error(ErrorCode::invalid_argument,
+                      "network: 'allow' and allow_domains need each other");
+  return {};
+}
+
+Expected<void> check_containers(ServerConfig& config) {
+  if (is_for_user(config))
+    if (auto ok = check_profile(config); !ok) return ok;
+  ContainerConfig& own = *config.containers;
+  ContainerNetwork& network = own.user.container.network;
+  for (const ContainerNetwork known :
+       {ContainerNetwork::none, ContainerNetwork::bridge, ContainerNetwork::host})
+    if (own.network == name(known)) network = known;
+  if (own.network != name(network))
+    return wrong_choice("command_line_docker_network_mode", own.network,
+                        "'none', 'bridge', or 'host'");
+  if (config.use == Option::docker) return check_network(config);
+  return {};
+}
+
+Expected<void> check_container_call(ServerConfig& config) {
+  if (config.invocation.check && config.use == Option::users)
+    return make_error(ErrorCode::invalid_argument, "--check has no policy to ask with --profile");
+  return {};
+}
+
+// Options of a container that stand for others, and the agent that it gets.
+Expected<void> settle_container(ServerConfig& config) {
+  ContainerOptions& options = config.containers->user.container;
+  options.on_progress = [](std::string_view what) { warn(printable(what)); };
+  // This program is an agent itself. A variable that is set and empty asks for the image's own.
+  char own[PATH_MAX] = "";
+  const char* const named = std::getenv("CODEEXEC_PLACE_AGENT");
+  options.agent = config.agent;
+  if (options.agent.empty() && (named || ::readlink("/proc/self/exe", own, sizeof own - 1) > 0))
+    options.agent = named ? named : own;
+  if (!config.containers->credentials.is_null()) {
+    const auto ok = credentials_from_json(config.containers->credentials, options);
+    if (!ok) return with_prefix("docker_credentials: ", {}, ok.error());
+  }
+  if (!config.containers->packages.is_null()) {
+    const bool required = options.packages_required;
+    const auto ok = packages_from_json(config.containers->packages, options);
+    if (!ok) return with_prefix("docker_packages: ", {}, ok.error());
+    options.packages_required |= required;
+  }
+  return {};
+}
+
+// Mounts the folders for /tools and /skills.
+Expected<void> add_folders(ServerConfig& config) {
+  for (const bool skills : {false, true}) {
+    auto folder = usable_directory(
+        skills ? "skills_path" : "tools_path",
+        skills ? config.containers->user.skills_dir : config.containers->user.tools_dir,
+        R_OK | X_OK);
+    if (!folder) return folder.failure();
+    if (!folder->empty())
+      config.containers->user.container.mounts.push_back(
+          {std::move(*folder), skills ? "/skills" : "/tools"});
+  }
+  return {};
+}
+
+// A variable that is set and not empty, or null.
+const char* variable_or_null(const char* name) {
+  const char* const value = std::getenv(name);
+  return value && *value ? value : nullptr;
+}
+
+// Settles a folder of all users: the option, else a variable, else the usual folder if it is there.
+void settle_folder(std::string& folder, const char* variable, const char* usual) {
+  if (!folder.empty()) return;
+  if (const char* const named = variable_or_null(variable))
+    folder = named;
+  else if (::access(usual, F_OK) == 0)
+    folder = usual;
+}
+
+// These variables are those of the server that the profile user-container replaces.
+Expected<void> settle_users(ServerConfig& config) {
+  UserContainerOptions& options = config.containers->user;
+  const char* const image = variable_or_null("MCP_EXECUTOR_IMAGE");
+  if (config.containers->user.container.image.empty() && image)
+    config.containers->user.container.image = image;
+  settle_folder(options.tools_dir, "MCP_TOOLS_PATH", "./tools");
+  settle_folder(options.skills_dir, "MCP_SKILLS_PATH", "./skills");
+  if (options.max_artifact != 0) return {};
+  options.max_artifact = config.containers->usual_artifact;
+  const char* const size = variable_or_null("MCP_ARTIFACT_SIZE_LIMIT_MB");
+  if (!size) return {};
+  const auto megabytes = is_number(size) ? leading_number(size, std::uint64_t{0}) : 0;
+  if (megabytes == 0 || megabytes > 1024)
+    return make_error(ErrorCode::invalid_argument,
+                      "MCP_ARTIFACT_SIZE_LIMIT_MB must be a number from 1 to 1024, and % is not",
+                      {in_quotes(size)});
+  options.max_artifact = megabytes << 20;
+  return {};
+}
+
+// The program that speaks to the engine finds it, and its way there, by these.
+constexpr const char* engine_variables[] = {"DOCKER_*",
+                                            "CONTAINER*",
+                                            "NERDCTL_*",
+                                            "REGISTRY_AUTH_FILE",
+                                            "XDG_*",
+                                            "SSH_*",
+                                            "SSL_CERT_*",
+                                            "HTTP_PROXY",
+                                            "DBUS_SESSION_BUS_ADDRESS",
+                                            "http_proxy",
+                                            "HTTPS_PROXY",
+                                            "https_proxy",
+                                            "ALL_PROXY",
+                                            "all_proxy",
+                                            "NO_PROXY",
+                                            "no_proxy"};
+
+// With profile user-container.
+int serve_user(ServerConfig& config) {
+  const auto containers = create_user_containers(config);
+  if (!containers) return fail(2, containers.error().message);
+  drop_variables(config);
+  warn_of_bare_patterns(config);
+  const TerminationSignals signals;
+  if (!signals.problem().empty()) return fail(1, signals.problem());
+  const std::string& user_id = config.containers->user_id;
+  if (config.invocation.run) {
+    Command command = Command::shell(*config.invocation.run);
+    command.cancel = signals.token();
+    const auto result = containers->execute_bash(user_id, std::move(command));
+    return result ? print_result(*result) : fail(125, result.error().message);
+  }
+  return serve_tools(config, describe(*containers), signals.token(), [&](mcp::Server& server) {
+    return add_user_container_tools(server, *containers, user_id);
+  });
+}
+
+Expected<void> settle_containers(ServerConfig& config) {
+  config.local.policy.enable_sudo = config.containers->user.container.sudo;
+  if (!(config.use & Option::containers)) return {};
+  for (const char* const variable : engine_variables) add_words(config.kept_variables, {variable});
+  if (auto ok = settle_container(config); !ok) return ok;
+  if (config.use == Option::docker) return add_folders(config);
+  config.serve = serve_user;
+  return settle_users(config);
+}
+
+Expected<CommandPlace> create_container_place(const ServerConfig& config) {
+  auto executor = ContainerExecutor::create(container_executor_options(config), config.wings);
+  if (!executor) return in_words_of_containers(executor.error());
+  CommandPlace place;
+  place.executor = owned_executor(std::move(*executor));
+  return place;
+}
+
+std::optional<int> answer_of_containers(const ServerStep& step) {
+  if (step.moment == ServerStep::unguarded && step.config.invocation.place)
+    return place_main(STDIN_FILENO, STDOUT_FILENO);
+  if (step.moment == ServerStep::made && step.config.containers->user.container.sudo &&
+      step.config.use == Option::local)
+    warn("enable_sudo has no effect in local mode");
+  return {};
+}
+
+// Where the library has another name for what an option sets.
+constexpr OptionName container_names[] = {
+    {"agent", "place_agent"},
+    {"cache", "docker_cache"},
+    {"cpus", "docker_cpu_limit"},
+    {"credentials", "docker_credentials"},
+    {"engine_options", "docker_option"},
+    {"image", "docker_image"},
+    {"log_file", "docker_log_file"},
+    {"memory", "docker_memory_limit"},
+    {"mounts", "docker_mount"},
+    {"network", "docker_network"},
+    {"packages", "docker_packages"},
+    {"skills_dir", "skills_path"},
+    {"tools_dir", "tools_path"},
+    {"user", "docker_user"},
+};
+
+constexpr ServerMode container_modes[] = {{"docker", Option::docker, create_container_place}};
+
+constexpr OptionNote container_notes[] = {
+    {"network", "; a container has docker_network_mode, or this one"},
+    {"agent-id", ". In docker mode also whose container it is"},
+};
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+ContainerExecutorOptions container_executor_options(const ServerConfig& config) {
+  return {ExecutorOptions(config.local), config.containers->user.container,
+          config.local.environment};
+}
+
+SharedError in_words_of_containers(Error error) {
+  constexpr std::string_view engine = "engine ";
+  std::string& message = error.message;
+  if (starts_with(message, engine)) message.replace(0, engine.size(), "docker_");
+  return in_our_words(std::move(error), container_names);
+}
+
+// For commands of users only the policy, the timeout and the audit log of `local` count.
+Expected<UserContainers> create_user_containers(ServerConfig& config) {
+  UserContainerOptions& options = config.containers->user;
+  options.policy = config.local.policy;
+  if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
+  options.audit_file = config.local.audit_file;
+  options.audit_output = config.local.audit_output;
+  auto containers = UserContainers::create(options, config.wings);
+  if (!containers) return in_words_of_containers(containers.error());
+  return containers;
+}
+
+}  // inner
+
+namespace {
+
+constexpr Feature container_feature = [] {
+  Feature feature;
+  feature.options = container_feature_options;
+  feature.modes = container_modes;
+  feature.modes_in_short = "docker";
+  feature.modes_in_full = "docker: in a container";
+  feature.notes = container_notes;
+  feature.begin = begin_containers;
+  feature.choose_mode = choose_container_mode;
+  feature.check = check_containers;
+  feature.check_call = check_container_call;
+  feature.settle = settle_containers;
+  feature.answer = answer_of_containers;
+  return feature;
+}();
+
+}  // namespace
+
+namespace features {
+
+const ServerFeature& containers = container_feature;
+
+}  // namespace features
+
+// containers/option_table.cpp ---------------------------------------------------------------------
+// The options of containers.
+
+namespace {
+
+// Members of what ContainerConfig has.
+template <auto... members>
+constexpr Option of_containers(std::string_view name) {
+  return Option::of<&ServerConfig::containers, members...>(name);
+}
+template <auto... members>
+constexpr Option of_users(std::string_view name) {
+  return of_containers<&ContainerConfig::user, members...>(name);
+}
+template <auto... members>
+constexpr Option of_container(std::string_view name) {
+  return of_users<&UserContainerOptions::container, members...>(name);
+}
+template <auto... members>
+constexpr Option of_engine(std::string_view name) {
+  return of_container<&ContainerOptions::engine, members...>(name);
+}
+
+constexpr Choice pull_policies[] = {{"never", ImagePolicy::never},
+                                    {"missing", ImagePolicy::missing},
+                                    {"always", ImagePolicy::always}};
+constexpr Choice engine_networks[] = {"none", "bridge", "host"};
+constexpr Choice profile_values[] = {"commands", "user-container"};
+
+constexpr Option container_rows[] = {
+    of_container<&ContainerOptions::image>("docker-image")
+        .value("IMAGE")
+        .usual("codeexec/runtime:latest")
+        .in(Option::contained)
+        .where(Option::containers)
+        .often()
+        .help("their image. With --enable-sudo codeexec/runtime-sudo:latest, with profile "
+              "user-container codeexec/executor:latest"),
+    of_container<&ContainerOptions::image_policy>("docker-image-policy")
+        .value("POLICY")
+        .usual("missing")
+        .in(Option::contained)
+        .where(Option::containers)
+        .one_of(pull_policies)
+        .help("pull the image: never, when missing, always"),
+    of_containers<&ContainerConfig::network>("docker-network-mode")
+        .value("MODE")
+        .usual("none")
+        .in(Option::contained)
+        .where(Option::containers)
+        .often()
+        .one_of(engine_networks)
+        .help("none, bridge (the world), host. bridge: the engine's own network, which reaches the "
+              "world; host: also services on the host's 127.0.0.1"),
+    of_container<&ContainerOptions::network_name>("docker-network")
+        .value("NAME")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("a network of the engine's own, in place of a mode"),
+    of_container<&ContainerOptions::engine_options>("docker-dns")
+        .keyed_list("dns")
+        .value("ADDRESS...")
+        .usual("the engine's")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("name servers"),
+    of_container<&ContainerOptions::engine_options>("docker-add-host")
+        .keyed_list("add-host")
+        .value("NAME:ADDRESS...")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("names with their addresses"),
+    of_engine<&EngineOptions::program>("docker-program")
+        .value("PROGRAM")
+        .usual("docker")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("what speaks to the engine: docker, podman, nerdctl, or a path"),
+    of_engine<&EngineOptions::context>("docker-context")
+        .value("NAME")
+        .usual("as the program finds it")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("of the engine, for the program's --context"),
+    of_engine<&EngineOptions::host>("docker-host")
+        .value("ADDRESS")
+        .usual("as the program finds it")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("of the engine, for the program's --host. DOCKER_HOST and the like count, too"),
+    of_container<&ContainerOptions::engine_options>("docker-runtime")
+        .keyed("runtime")
+        .value("NAME")
+        .usual("the engine's")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("of the engine, such as runsc (gVisor) or kata"),
+    of_container<&ContainerOptions::engine_options>("docker-gpus")
+        .keyed("gpus")
+        .value("GPUS")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("such as all"),
+    of_container<&ContainerOptions::engine_options>("docker-option")
+        .value("WORD...")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("more options of the engine's `run`, by long names without dashes: device=/dev/fuse, "
+              "ulimit=nproc=99, platform=linux/arm64, security-opt=seccomp=/profile.json"),
+    of_container<&ContainerOptions::memory>("docker-memory-limit")
+        .bytes_or_0()
+        .value("SIZE")
+        .usual("2g")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("of all in the container, swap included. 0: no limit"),
+    of_container<&ContainerOptions::cpus>("docker-cpu-limit")
+        .value("CPUS")
+        .usual("2")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("processors, such as 1.5. 0: no limit; no more than the engine's machine has"),
+    of_container<&ContainerOptions::pids>("docker-pids-limit")
+        .or_0()
+        .value("N")
+        .usual("256")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("processes and threads. 0: no limit"),
+    of_container<&ContainerOptions::shm_size>("docker-shm-size")
+        .bytes_or_0()
+        .value("SIZE")
+        .usual("64m")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("of /dev/shm, which is memory"),
+    of_container<&ContainerOptions::tmp_size>("docker-tmp-size")
+        .bytes_or_0()
+        .value("SIZE")
+        .usual("512m")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("of /tmp, which is memory"),
+    of_container<&ContainerOptions::read_only_root>("docker-read-only-root")
+        .value("BOOL")
+        .usual("true, unless sudo or packages need to write")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("whether nothing in the image can be changed"),
+    of_container<&ContainerOptions::user>("docker-user")
+        .value("USER")
+        .usual("the owner of the workspace")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("runs the commands: UID:GID, or a user of the image"),
+    Option::of_list<add_mount, &ServerConfig::containers, &ContainerConfig::user,
+                    &UserContainerOptions::container, &ContainerOptions::mounts>("docker-mount")
+        .value("SRC[:DST][:ro|:rw]...")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("more of the host. Read-only and at the same path, unless said"),
+    of_users<&UserContainerOptions::tools_dir>("tools-path")
+        .value("DIR")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("read-only as /tools of the container. With profile user-container: ./tools"),
+    of_users<&UserContainerOptions::skills_dir>("skills-path")
+        .value("DIR")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("read-only as /skills of the container. With profile user-container: ./skills"),
+    of_container<&ContainerOptions::sudo>("enable-sudo")
+        .in(Option::contained)
+        .other_key("docker_enable_sudo")
+        .help("commands may become root of the container. It then keeps its capabilities, and its "
+              "image has sudo; no effect in local mode"),
+    of_containers<&ContainerConfig::credentials>("docker-credentials")
+        .value("JSON")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("what of the user's own it gets: {\"mount\": [\"ssh_keys\"]}"),
+    of_containers<&ContainerConfig::packages>("docker-packages")
+        .value("JSON")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("to install when it is made: {\"preinstall\": {\"python\": [\"requests>=2\"], "
+              "\"npm\": [], \"system\": []}}"),
+    of_container<&ContainerOptions::packages_required>("docker-packages-required")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("no container without its packages. Otherwise the first result has a note"),
+    of_container<&ContainerOptions::cache>("docker-cache")
+        .value("NAME")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("a volume that keeps what pip, uv, npm, cargo and go fetch. It is "
+              "codeexec-cache-NAME, for all containers of that name"),
+    of_container<&ContainerOptions::persistent>("docker-persistent")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("keep the container. It is found again by --agent-id and --instance-id"),
+    of_container<&ContainerOptions::instance_id>("instance-id")
+        .value("ID")
+        .in(Option::contained)
+        .help("which of an agent's containers. No effect in local mode"),
+    of_container<&ContainerOptions::log_file>("docker-log-file")
+        .value("FILE")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("gets what happened in the container when it is removed"),
+    of_container<&ContainerOptions::start_timeout>("docker-start-timeout")
+        .value("SECONDS")
+        .usual("15")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("until a command has begun"),
+    of_engine<&EngineOptions::call_timeout>("docker-call-timeout")
+        .value("SECONDS")
+        .usual("15")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("of a small call of the program"),
+    of_engine<&EngineOptions::run_timeout>("docker-run-timeout")
+        .value("SECONDS")
+        .usual("60")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("of making a container"),
+    of_engine<&EngineOptions::pull_timeout>("docker-pull-timeout")
+        .value("SECONDS")
+        .usual("600")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("of fetching an image"),
+    of_containers<&ContainerConfig::profile>("profile")
+        .value("NAME")
+        .usual("commands")
+        .in(Option::contained)
+        .one_of(profile_values)
+        .help("commands, or user-container: the tools of one user's container"),
+    of_containers<&ContainerConfig::user_id>("user-id")
+        .value("ID")
+        .in(Option::contained)
+        .where(Option::users)
+        .help("whose container, with profile user-container"),
+    of_users<&UserContainerOptions::workspace_size>("workspace-size")
+        .bytes_or_0()
+        .value("SIZE")
+        .usual("512m")
+        .in(Option::contained)
+        .where(Option::users)
+        .help("of a user's /workspace"),
+    of_users<&UserContainerOptions::artifacts_size>("artifacts-size")
+        .bytes_or_0()
+        .value("SIZE")
+        .usual("256m")
+        .in(Option::contained)
+        .where(Option::users)
+        .help("of a user's /artifacts"),
+    of_users<&UserContainerOptions::max_artifact>("max-artifact-size")
+        .bytes_or_0()
+        .value("SIZE")
+        .usual("50m")
+        .in(Option::contained)
+        .where(Option::users)
+        .help("of a file of /artifacts that is given away"),
+    Option::of<&ServerConfig::agent>("place-agent")
+        .value("FILE")
+        .usual("this program")
+        .in(Option::contained)
+        .where(Option::containers)
+        .help("a static codeexec-mcp of the processor there, which is mounted into containers"),
+    place_option,
+};
+static_assert(are_complete(container_rows));
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Rows<Option> container_feature_options() { return container_rows; }
+
+}  // inner
+
+// containers/user_tools.cpp -----------------------------------------------------------------------
+// The tools of a user's container, and its description for a model.
+//
+// The handlers translate between the arguments of a call and the members of UserContainers, which
+// do the work, check the arguments and write the audit log.
+
+namespace {
+
+mcp::ToolResult execute_bash(const UserContainers& containers, const std::string& user_id,
+                             const mcp::Call& call) {
+  Command command = command_of(call, "command");
+  command.cancel = call.cancel_token();
+  const ToolOptions usual;
+  command.max_output = usual.max_output;
+  listen(command, call, {});
+  command.on_ask = [&call, &usual](Approval& approval) {
+    ask_client(call, approval, usual.ask_timeout);
+  };
+  auto result = containers.execute_bash(user_id, std::move(command));
+  if (!result) return failed(result.error().message);
+  show_as_on_terminal(usual, *result);
+  fit_output(usual, usual.max_output, *result);
+  return answer_with(result_json(usual, *result, room_for_texts(call.max_result_bytes())));
+}
+
+mcp::ToolResult read_user_file(const UserContainers& containers, const std::string& user_id,
+                               const mcp::Call& call) {
+  const std::string& path = argument_text(call, "file_path");
+  std::optional<std::uint64_t> lines;
+  if (const Json& given = call.argument("line_count"sv); given.is_number()) lines = count_of(given);
+  auto text = containers.read_file(user_id, path, count_of(call.argument("offset"sv)), lines);
+  if (!text) return failed(text.error().message);
+  std::string content = to_utf8(*text);
+  shorten({&content}, room_for_texts(call.max_result_bytes()),
+          [](const std::string&, std::size_t) {});
+  Json object;
+  set_member(object, "file_path", path);
+  set_member(object, "content", std::move(content));
+  return answer_with(std::move(object));
+}
+
+mcp::ToolResult write_user_file(const UserContainers& containers, const std::string& user_id,
+                                const mcp::Call& call) {
+  const std::string& path = argument_text(call, "file_path");
+  const auto bytes = containers.write_file(user_id, path, argument_text(call, "content"));
+  if (!bytes) return failed(bytes.error().message);
+  Json object;
+  set_member(object, "success", true);
+  set_member(object, "file_path", path);
+  set_member(object, "bytes", *bytes);
+  set_member(object, "message", concat("Successfully wrote % bytes to %", {*bytes, path}));
+  return answer_with(std::move(object));
+}
+
+mcp::ToolResult read_user_docstring(const UserContainers& containers, const std::string& user_id,
+                                    const mcp::Call& call) {
+  const std::string& path = argument_text(call, "file_path");
+  const std::string& function = argument_text(call, "function_name");
+  const auto found = containers.read_docstring(user_id, path, function);
+  if (!found) return failed(found.error().message);
+  std::string text = to_utf8(*found);
+  shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
+  Json object;
+  set_member(object, "file_path", path);
+  set_member(object, "function_name", function);
+  set_member(object, "docstring", std::move(text));
+  return answer_with(std::move(object));
+}
+
+mcp::ToolResult list_artifacts(const UserContainers& containers, const std::string& user_id,
+                               const mcp::Call&) {
+  const auto artifacts = containers.list_artifacts(user_id);
+  if (!artifacts) return failed(artifacts.error().message);
+  Json list = Json::array();
+  for (const FileEntry& artifact : *artifacts) {
+    Json entry;
+    set_member(entry, "name", to_utf8(artifact.path));
+    set_member(entry, "size", artifact.size);
+    list.push_back(std::move(entry));
+  }
+  Json object;
+  set_member(object, "artifacts", std::move(list));
+  return answer_with(std::move(object));
+}
+
+mcp::ToolResult get_artifact(const UserContainers& containers, const std::string& user_id,
+                             const mcp::Call& call) {
+  const std::string& name = argument_text(call, "name");
+  const auto bytes = containers.get_artifact(user_id, name);
+  if (!bytes) return failed(bytes.error().message);
+  std::string content = to_base64(*bytes);
+  if (2 * content.size() > room_for_texts(call.max_result_bytes()))
+    return failed(concat("% has % bytes, too many for one reply: split it into parts",
+                         {in_quotes(name), bytes->size()}));
+  Json object;
+  set_member(object, "name", name);
+  set_member(object, "size", bytes->size());
+  set_member(object, "encoding", "base64");
+  set_member(object, "content", std::move(content));
+  return answer_with(std::move(object));
+}
+
+using UserToolHandler = mcp::ToolResult (*)(const UserContainers&, const std::string&,
+                                            const mcp::Call&);
+
+// {} is the timeout of commands that give none.
+struct UserTool {
+  UserToolHandler handler;
+  ToolText text;
+};
+constexpr UserTool user_tools[] = {
+    {execute_bash,
+     {"execute_bash",
+      "Run a command",
+      ToolEffect::runs,
+      "Runs a shell command in your container and returns its exit code, stdout and stderr.",
+      {{"command", Takes::required_text, "The command line, for bash."},
+       {"timeout", Takes::seconds, "Seconds; default: {}."}}}},
+    {read_user_file,
+     {"read_file",
+      "Read a file",
+      ToolEffect::reads,
+      "Reads a text file of your container, or some of its lines.",
+      {{"file_path", Takes::required_text,
+        "A path in the container; relative ones begin at /workspace."},
+       {"offset", Takes::from_0, "How many lines to skip; default: 0."},
+       {"line_count", Takes::from_0, "How many lines to read; default: all."}}}},
+    {write_user_file,
+     {"write_file",
+      "Write a file",
+      ToolEffect::writes,
+      "Writes a file of your container, or replaces it.",
+      {{"file_path", Takes::required_text,
+        "A path in the container; relative ones begin at /workspace."},
+       {"content", Takes::required_text, "The whole new text."}}}},
+    {read_user_docstring,
+     {"read_docstring",
+      "Read a docstring",
+      ToolEffect::reads,
+      "Reads what a Python function says of itself, without running it.",
+      {{"file_path", Takes::required_text,
+        "A Python file, or a module of /tools (\"pkg.module\")."},
+       {"function_name", Takes::required_text, "The function, or Class.method."}}}},
+    {list_artifacts,
+     {"list_artifacts", "List artifacts", ToolEffect::reads,
+      "Lists the files in /artifacts, which are what is handed over."}},
+    {get_artifact,
+     {"get_artifact",
+      "Get an artifact",
+      ToolEffect::reads,
+      "Reads a file of /artifacts.",
+      {{"name", Takes::required_text, "Its name, without a directory."}}}},
+};
+
+constexpr auto packed_user_tools = pack_names<ToolTextSource<user_tools>>();
+
+// What a tool has besides its texts.
+struct UserToolEntry {
+  UserToolHandler handler = nullptr;
+  ToolFacts facts = {};
+};
+constexpr auto user_tool_entries = pack_entries<user_tools>([](const UserTool& row) {
+  return UserToolEntry{row.handler, facts_of(row.text)};
+});
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string_view front_matter(std::string_view text, std::string_view key) {
+  bool first = true;
+  while (!text.empty()) {
+    const std::string_view line = trim_blanks(without_line_ends(text.substr(0, text.find('\n'))));
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+    if (first != (line == "---"sv)) return {};
+    first = false;
+    if (starts_with(line, key) && line.substr(key.size(), 1) == ":"sv)
+      return trim_blanks(line.substr(key.size() + 1));
+  }
+  return {};
+}
+
+}  // inner
+
+namespace {
+
+// " name (description), ..." of the folders that have a SKILL.md. They are read by the path rules
+// of their folder: a link that leads out of it is left out.
+std::string list_skills(const std::string& folder) {
+  constexpr std::size_t most = 100;
+  constexpr std::size_t longest = 300;
+  std::string text;
+  auto rules = PathRules::create({{folder, Permission::read}});
+  if (folder.empty() || !rules) return text;
+  const Files files(std::move(*rules), folder);
+  const auto list = files.list(folder);
+  std::size_t count = 0;
+  for (const FileEntry& entry : list ? list->entries : std::vector<FileEntry>()) {
+    const auto skill = files.read(concat("%/SKILL.md", {entry.path}));
+    if (!skill || ++count > most) continue;
+    const std::string about =
+        to_utf8(utf8_prefix(front_matter(skill->bytes, "description"sv), longest));
+    append_all(text, {text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
+                      about, about.empty() ? "" : ")"});
+  }
+  return text;
+}
+
+}  // namespace
+
+Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
+                                        const std::string& user_id) {
+  for (std::size_t row = 0; row < user_tool_entries.size(); ++row) {
+    const UserToolEntry& entry = user_tool_entries[row];
+    mcp::Tool tool = tool_of(
+        packed_user_tools.table(), row, entry.facts,
+        [&containers](std::string_view) { return seconds_text(containers.options().timeout); });
+    tool.handler = [&containers, user_id, handler = entry.handler](const mcp::Call& call) {
+      return handler(containers, user_id, call);
+    };
+    if (auto ok = server.add(std::move(tool)); !ok) return ok;
+  }
+  return {};
+}
+
+std::string describe(const UserContainers& containers) {
+  const UserContainerOptions& options = containers.options();
+  std::string text;
+  say(text,
+      "execute_bash runs commands in a container of your own, in /workspace. A command may take % "
+      "unless it asks for more.",
+      {count_of_seconds(options.timeout)});
+  if (!options.tools_dir.empty())
+    say(text,
+        "/tools has Python modules: look at them with ls and read_docstring, then import them.");
+  const std::string skills = list_skills(options.skills_dir);
+  if (!skills.empty())
+    say(text, "Before work that one of these skills is about, read its /skills/NAME/SKILL.md:%.",
+        {skills});
+  say(text,
+      "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
+      "container runs.");
+  if (options.container.network == ContainerNetwork::none) say(text, "There is no network.");
+  return text;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_75
+
+#if !defined(CODEEXEC_GROUP_76) && (defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_76
+
+// places/places_internal.hpp ----------------------------------------------------------------------
+// The feature of a server to run commands on other machines: its part of the configuration, and
+// what the program uses of it.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+struct PlaceConfig {
+  std::string command = {};
+  std::string host = {};
+  static constexpr char usual_agent[] = "codeexec-mcp";
+  std::string agent_path = usual_agent;
+  PlaceWorkspace workspace = no_choice<PlaceWorkspace>;  // then shared, or remote in a pod
+  // Its members of names that begin with copy_ are options, and keep_alive.
+  PlaceOptions place = PlaceOptions();
+  SlurmOptions slurm = {};
+  KubernetesOptions kubernetes = {};
+  std::chrono::milliseconds start_timeout = slurm.start_timeout;
+  std::uint64_t kubernetes_lifetime = static_cast<std::uint64_t>(kubernetes.lifetime.count());
+  std::uint64_t pool = 0;
+};
+
+Rows<Option> place_feature_options();
+
+// Needed by --places and --doctor, too, which make no pod.
+KubernetesOptions kubernetes_options(const ServerConfig& config);
+
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_76
+
+#if !defined(CODEEXEC_GROUP_77) && defined(CODEEXEC_IMPLEMENT_PLACES)
+#define CODEEXEC_GROUP_77
+
+// places/feature.cpp ------------------------------------------------------------------------------
+// Other machines as a feature of the server: --execution-mode ssh, slurm, kubernetes and command.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+KubernetesOptions kubernetes_options(const ServerConfig& config) {
+  KubernetesOptions options = config.places->kubernetes;
+  options.agent_id = config.local.agent_id;
+  options.start_timeout = config.places->start_timeout;
+  options.lifetime = std::chrono::seconds(config.places->kubernetes_lifetime);
+  return options;
+}
+
+}  // inner
+
+namespace {
+
+void begin_places(ServerConfig& config) { config.places = new_shared<PlaceConfig>(); }
+
+Expected<void> check_places(ServerConfig& config) {
+  PlaceConfig& own = *config.places;
+  if (own.workspace == no_choice<PlaceWorkspace>)
+    own.workspace =
+        config.use == Option::kubernetes ? PlaceWorkspace::remote : PlaceWorkspace::shared;
+  config.works_elsewhere = own.workspace == PlaceWorkspace::remote;
+  const bool lacks_command = config.use == Option::command && own.command.empty();
+  if (lacks_command || (config.use == Option::ssh && own.host.empty()))
+    return make_error(ErrorCode::invalid_argument, "execution_mode % needs a %",
+                      {config.execution_mode, lacks_command ? "place_command" : "place_host"});
+  return {};
+}
+
+Expected<void> settle_places(ServerConfig& config) {
+  // The way to a place may need any of them, and again.
+  config.keeps_variables = config.use & Option::places;
+  // A single command needs no other place.
+  if (config.invocation.is_single) config.places->pool = 0;
+  return {};
+}
+
+// The engine that makes places. An agent without a name is copied there.
+Expected<std::shared_ptr<PlaceEngine>> engine_of(const ServerConfig& config,
+                                                 const std::string& agent) {
+  const Function<void(std::string_view)> progress = [](std::string_view what) {
+    warn(std::string(what));
+  };
+  if (config.use == Option::kubernetes) {
+    KubernetesOptions kubernetes = kubernetes_options(config);
+    kubernetes.agent = agent;
+    kubernetes.on_progress = progress;
+    return kubernetes_pods(kubernetes);
+  }
+  SlurmOptions slurm = config.places->slurm;
+  slurm.agent_id = config.local.agent_id;
+  slurm.agent = agent;
+  slurm.start_timeout = config.places->start_timeout;
+  slurm.on_progress = progress;
+  return slurm_jobs(slurm);
+}
+
+// Sets the engine, or with place_pool one that takes its places from the pool. The pool refers to
+// `config`, which must outlive it.
+Expected<void> set_engine(const ServerConfig& config, const std::string& agent,
+                          PlaceOptions& options, std::optional<PlacePool>& pool) {
+  auto engine = engine_of(config, agent);
+  if (!engine) return engine.failure();
+  options.engine = std::move(*engine);
+  if (config.places->pool == 0) return {};
+  auto made = PlacePool::create(
+      [&config, agent]() -> std::shared_ptr<PlaceEngine> {
+        auto another = engine_of(config, agent);
+        return another ? *another : nullptr;
+      },
+      static_cast<std::size_t>(config.places->pool),
+      [](const Error& error) { warn(concat("place_pool: %", {error.message})); });
+  if (!made) return made.failure();
+  options.engine = made->take();
+  pool = std::move(*made);
+  return {};
+}
+
+// The words of a command, as a shell would split them; no shell is started for that.
+Expected<std::vector<std::string>> words_of_command(const std::string& text) {
+  std::vector<std::string> words;
+  bool plain = true;
+  const auto read = [&](const shell::Visit& visit) {
+    const shell::Command& command = visit.command;
+    // A second command has something before it.
+    plain = plain && words.empty() && command.assignments.empty() && command.redirections.empty() &&
+            !command.pipeline && !command.background && !command.compound;
+    for (const shell::Word& word : command.words) {
+      plain = plain && word.known() && !word.glob && !word.home && !word.assumed;
+      words.push_back(word.text);
+    }
+  };
+  if (shell::walk(text, {}, read).complete && plain && !words.empty()) return words;
+  return bad_value("place_command"sv, text,
+                   "words, without variables, patterns, operators and `~`: no shell reads them");
+}
+
+// Completes the options of a place: its copied files, and the way to it.
+Expected<void> set_place(const ServerConfig& config, PlaceOptions& options,
+                         std::optional<PlacePool>& pool) {
+  options.sandbox = config.local.sandbox;
+  options.environment = config.local.environment;
+  options.keep_alive = config.places->place.keep_alive;
+  options.agent = config.agent;
+  options.workspace_mode = config.places->workspace;
+  options.copy_max_files = config.places->place.copy_max_files;
+  options.copy_max_bytes = config.places->place.copy_max_bytes;
+  options.copy_exclude = config.places->place.copy_exclude;
+  options.copy_gitignore = config.places->place.copy_gitignore;
+  const PlaceOptions usual;
+  if (options.workspace_mode != PlaceWorkspace::copy &&
+      (options.copy_gitignore || !options.copy_exclude.empty() ||
+       options.copy_max_files != usual.copy_max_files ||
+       options.copy_max_bytes != usual.copy_max_bytes))
+    return bad_value("place_workspace",
+                     options.workspace_mode == PlaceWorkspace::remote ? "remote"sv : "shared"sv,
+                     "copy, as place_copy_ is given");
+  std::string agent = config.places->agent_path;
+  if (!options.agent.empty() && config.use != Option::command) {
+    if (agent != PlaceConfig::usual_agent)
+      return bad_value("place_agent_path"sv, agent, "needed where place_agent is copied there"sv);
+    agent.clear();
+  }
+  if (config.use & Option::made) {
+    options.name = config.use == Option::slurm ? "Slurm" : "Kubernetes";
+    return set_engine(config, agent, options, pool);
+  }
+  options.name = config.places->host;
+  auto words = config.use == Option::ssh ? ssh_transport(config.places->host, agent)
+                                         : words_of_command(config.places->command);
+  if (!words) return words.failure();
+  options.transport = std::move(*words);
+  return {};
+}
+
+// Where the library has another name for what an option sets.
+constexpr OptionName place_names[] = {{"agent", "place_agent"}, {"keep_alive", "place_keep_alive"}};
+
+Expected<CommandPlace> create_other_place(const ServerConfig& config) {
+  CommandPlace place;
+  PlaceOptions options{ExecutorOptions(config.local)};
+  std::optional<PlacePool> pool;
+  if (auto ok = set_place(config, options, pool); !ok) return ok.failure();
+  if (pool) place.owner = new_shared<PlacePool>(std::move(*pool));
+  if (!config.no_project.empty())
+    return make_error(ErrorCode::invalid_argument,
+                      "workspace: %: name the folder of a project, or set sandbox to off",
+                      {config.no_project});
+  auto executor = PlaceExecutor::create(options, config.wings);
+  if (!executor) return in_our_words(executor.error(), place_names);
+  if (config.reach_place)
+    if (auto ok = executor->reach(); !ok) return ok.failure();
+  place.sandbox = executor->facts().sandbox;
+  place.executor = owned_executor(std::move(*executor));
+  return place;
+}
+
+std::optional<int> answer_of_places(const ServerStep& step) {
+  if (step.moment == ServerStep::unguarded && step.config.invocation.place)
+    return place_main(STDIN_FILENO, STDOUT_FILENO);
+  return {};
+}
+
+constexpr ServerMode place_modes[] = {{"ssh", Option::ssh, create_other_place},
+                                      {"slurm", Option::slurm, create_other_place},
+                                      {"kubernetes", Option::kubernetes, create_other_place},
+                                      {"command", Option::command, create_other_place}};
+
+constexpr Feature place_feature = [] {
+  Feature feature;
+  feature.options = place_feature_options;
+  feature.modes = place_modes;
+  feature.modes_in_short = "other places";
+  feature.modes_in_full = "ssh, slurm, kubernetes and command: on another machine";
+  feature.begin = begin_places;
+  feature.check = check_places;
+  feature.settle = settle_places;
+  feature.answer = answer_of_places;
+  return feature;
+}();
+
+}  // namespace
+
+namespace features {
+
+const ServerFeature& places = place_feature;
+
+}  // namespace features
+
+// places/option_table.cpp -------------------------------------------------------------------------
+// The options of other places.
+
+namespace {
+
+// Members of what PlaceConfig has.
+template <auto... members>
+constexpr Option of_places(std::string_view name) {
+  return Option::of<&ServerConfig::places, members...>(name);
+}
+
+constexpr Choice workspace_modes[] = {{"shared", PlaceWorkspace::shared},
+                                      {"remote", PlaceWorkspace::remote},
+                                      {"copy", PlaceWorkspace::copy}};
+
+constexpr Option place_rows[] = {
+    of_places<&PlaceConfig::host>("place-host")
+        .value("HOST")
+        .in(Option::elsewhere)
+        .where(Option::ssh)
+        .often()
+        .help("mode ssh: the machine, as ssh calls it"),
+    of_places<&PlaceConfig::command>("place-command")
+        .value("WORDS")
+        .in(Option::elsewhere)
+        .where(Option::command)
+        .often()
+        .help("mode command: leads to codeexec-mcp --place. A program that gives the streams of "
+              "one elsewhere. Split into words as a shell does; no shell reads it"),
+    of_places<&PlaceConfig::agent_path>("place-agent-path")
+        .value("PATH")
+        .usual("codeexec-mcp")
+        .in(Option::elsewhere)
+        .where(Option::installed)
+        .help("of this program there"),
+    Option::of<&ServerConfig::agent>("place-agent")
+        .value("FILE")
+        .usual("this program for containers, none for other places")
+        .in(Option::elsewhere)
+        .where(Option::agents)
+        .help("a static codeexec-mcp of the processor there. It is copied to places that have "
+              "none, and mounted into containers"),
+    of_places<&PlaceConfig::workspace>("place-workspace")
+        .value("MODE")
+        .usual("shared, in pods remote")
+        .in(Option::elsewhere)
+        .where(Option::places)
+        .one_of(workspace_modes)
+        .help("shared: here and there, with the same files; remote: only there; copy: here, and "
+              "copied there for each command"),
+    of_places<&PlaceConfig::place, &PlaceOptions::copy_max_files>("place-copy-files")
+        .value("N")
+        .usual("100000")
+        .in(Option::elsewhere)
+        .where(Option::places)
+        .help("with copy: files and folders, at most. A workspace of more is refused before "
+              "anything is sent"),
+    of_places<&PlaceConfig::place, &PlaceOptions::copy_max_bytes>("place-copy-size")
+        .bytes()
+        .value("SIZE")
+        .usual("1g")
+        .in(Option::elsewhere)
+        .where(Option::places)
+        .help("with copy: of all files together, at most"),
+    of_places<&PlaceConfig::place, &PlaceOptions::copy_exclude>("place-copy-exclude")
+        .value("PATTERN...")
+        .in(Option::elsewhere)
+        .where(Option::places)
+        .help("with copy: what is not copied, as lines of a .gitignore: node_modules/ /build "
+              "'*.iso'"),
+    of_places<&PlaceConfig::place, &PlaceOptions::copy_gitignore>("place-copy-gitignore")
+        .in(Option::elsewhere)
+        .where(Option::places)
+        .help("with copy: what .gitignore files name is not copied"),
+    of_places<&PlaceConfig::start_timeout>("place-start-timeout")
+        .value("SECONDS")
+        .usual("60")
+        .in(Option::elsewhere)
+        .where(Option::made)
+        .help("that a command waits for its job to begin, or its pod to be ready"),
+    of_places<&PlaceConfig::pool>("place-pool")
+        .value("N")
+        .usual("0")
+        .in(Option::elsewhere)
+        .where(Option::made)
+        .help("places kept ready beside the one in use, with modes slurm and kubernetes"),
+    of_places<&PlaceConfig::place, &PlaceOptions::keep_alive>("place-keep-alive")
+        .value("SECONDS")
+        .usual("30")
+        .in(Option::elsewhere)
+        .where(Option::places)
+        .help(
+            "without a sign of life for so long each end gives up. Commands there are then killed"),
+    of_places<&PlaceConfig::slurm, &SlurmOptions::options>("slurm-option")
+        .value("WORD...")
+        .in(Option::elsewhere)
+        .where(Option::slurm)
+        .help("more options of salloc, without dashes: partition=debug mem=4G"),
+    of_places<&PlaceConfig::kubernetes, &KubernetesOptions::options>("kubernetes-option")
+        .value("WORD...")
+        .in(Option::elsewhere)
+        .where(Option::kubernetes)
+        .help("more options of kubectl, without dashes: context=lab namespace=agents"),
+    of_places<&PlaceConfig::kubernetes, &KubernetesOptions::image>("kubernetes-image")
+        .value("NAME")
+        .in(Option::elsewhere)
+        .where(Option::kubernetes)
+        .help("of the pod that is made. Or one of the next two"),
+    of_places<&PlaceConfig::kubernetes, &KubernetesOptions::pod_template>("kubernetes-pod-template")
+        .value("FILE")
+        .in(Option::elsewhere)
+        .where(Option::kubernetes)
+        .help("a Pod of your own, as JSON or YAML"),
+    of_places<&PlaceConfig::kubernetes, &KubernetesOptions::warm_pool>("kubernetes-warm-pool")
+        .value("NAME")
+        .in(Option::elsewhere)
+        .where(Option::kubernetes)
+        .help("a SandboxWarmPool of agent-sandbox, which has pods ready"),
+    of_places<&PlaceConfig::kubernetes, &KubernetesOptions::limits>("kubernetes-limit")
+        .value("NAME=QUANTITY...")
+        .in(Option::elsewhere)
+        .where(Option::kubernetes)
+        .help("what the pod gets and may have: memory=1Gi cpu=2"),
+    of_places<&PlaceConfig::kubernetes, &KubernetesOptions::claim>("kubernetes-claim")
+        .value("NAME")
+        .in(Option::elsewhere)
+        .where(Option::kubernetes)
+        .help("a PersistentVolumeClaim for its /workspace. Without it that is the pod's own"),
+    of_places<&PlaceConfig::kubernetes_lifetime>("kubernetes-lifetime")
+        .value("SECONDS")
+        .usual("86400")
+        .in(Option::elsewhere)
+        .where(Option::kubernetes)
+        .help("after which Kubernetes ends the pod"),
+    place_option,
+};
+static_assert(are_complete(place_rows));
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Rows<Option> place_feature_options() { return place_rows; }
+
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_77
+
+#if !defined(CODEEXEC_GROUP_78) && defined(CODEEXEC_IMPLEMENT_NETWORK)
+#define CODEEXEC_GROUP_78
+
+// network/feature.cpp -----------------------------------------------------------------------------
+// The network of commands as a feature of the server: --network allow with --allow-domains.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+constexpr Choice all_network_modes[] = {{"host", Network::host},
+                                        {"none", Network::none},
+                                        {"loopback", Network::loopback},
+                                        {"allow", Network::allow}};
+
+constexpr Option network_rows[] = {
+    // In place of the server's own row.
+    Option::of<&ServerConfig::local, &LocalOptions::sandbox, &SandboxOptions::network>("network")
+        .value("MODE")
+        .usual("host")
+        .in(Option::confinement)
+        .where(Option::commands)
+        .often()
+        .one_of(all_network_modes)
+        .help("host, none, loopback, or allow some. What commands reach in the sandbox. none: "
+              "nothing; loopback: 127.0.0.1 within one command; allow: that, and --allow-domains"),
+    Option::of<&ServerConfig::local, &LocalOptions::allowed_domains>("allow-domains")
+        .value("NAME...")
+        .in(Option::confinement)
+        .where(Option::commands)
+        .often()
+        .help(
+            "with network allow: example.org '*.x.org'. Names of hosts, with a port "
+            "(github.com:22) or without, and sets of names (python): --list-domains prints these"),
+    Option::of<&ServerConfig::invocation, &Invocation::list_domains>("list-domains")
+        .in(Option::command_line)
+        .after("list-rules")
+        .help("print the sets of names for --allow-domains"),
+};
+static_assert(are_complete(network_rows));
+
+void begin_network(ServerConfig& config) { config.wings.network = open_network; }
+
+std::optional<int> answer_of_network(const ServerStep& step) {
+  if (step.moment == ServerStep::called && step.config.invocation.list_domains)
+    return print_answer(std::string(domain_sets()));
+  return {};
+}
+
+constexpr Feature network_feature = [] {
+  Feature feature;
+  feature.options = [] { return Rows<Option>(network_rows); };
+  feature.begin = begin_network;
+  feature.answer = answer_of_network;
+  return feature;
+}();
+
+}  // namespace
+
+namespace features {
+
+const ServerFeature& network = network_feature;
+
+}  // namespace features
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_78
+
+#if !defined(CODEEXEC_GROUP_79) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
+#define CODEEXEC_GROUP_79
+
+// program/program_internal.hpp --------------------------------------------------------------------
+// What only the whole program has: its part of the configuration, and the answers to its options.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// Options of the command line, but for the transcript.
+struct ProgramConfig {
+  bool help_all = false;
+  bool json = false;
+  bool doctor = false;
+  bool sandbox_report = false;
+  bool explain = false;
+  bool places = false;
+  bool places_remove = false;
+  bool massgen_path = false;
+  bool only_shell = false;
+  bool remove = false;
+  std::optional<std::string> client_config = {};
+  std::optional<std::string> write = {};  // empty: the client's usual file
+  std::optional<std::string> verify_audit = {};
+  std::vector<std::string> report = {};  // audit logs
+  std::optional<std::string> output = {};
+  std::optional<std::string> replay = {};
+  std::string transcript = {};
+  // Of the command line, as a client is to give them: without the options about the client, and
+  // with files as absolute paths.
+  std::vector<std::string> words = {};
+  Transcript written = {};  // the file of `transcript`
+
+  bool lists_places() const { return places || places_remove; }
+};
+
+Rows<Option> program_options();
+
+// Refuses options of the program that exclude each other, or that the settings leave no meaning for.
+// Settles ProgramConfig::words.
+Expected<void> check_program_call(ServerConfig& config);
+
+// The path of this program. Error: io; one that was replaced since it started has lost its path.
+Expected<std::string> own_program();
+
+// Whether this program was called under the name of the program that starts MassGen's servers.
+bool is_called_fastmcp(int argc, char** argv);
+
+// Whether a call under that name starts MassGen's code execution server, which this program is then
+// itself.
+bool starts_massgen_server(int argc, char** argv);
+
+// Reads the arguments of that server into `config`. Errors: those of read_command_line(), and
+// invalid_argument for what MassGen's server does not know, or what is not held here.
+Expected<void> read_massgen_call(int argc, char** argv, ServerConfig& config);
+
+// Becomes the next program of that name on the PATH. Returns only when there is none: the exit
+// status, after a message.
+int run_next_fastmcp(char** argv);
+
+// The exit status of --massgen-path.
+int print_massgen_path();
+
+// Holds commands to the settings of the sandbox-runtime, in a strict sandbox. `paths` are the
+// directories that commands may start in. Nothing that the settings deny is allowed: what cannot be
+// held is an error, and what they allow and is not granted is a warning.
+Expected<void> apply_srt_settings(const std::string& file, const std::vector<std::string>& paths,
+                                  ServerConfig& config);
+
+// All options as JSON, one object for each, in the order of --help-all.
+std::string help_json(const ServerConfig& config);
+
+// The lines of --doctor. Each begins with "ok   ", "warn " or "FAIL ", and what is not well ends
+// with a remedy. Only FAIL makes the exit status 1: what the operator may well want is a warning.
+struct DoctorReport {
+  // Adds the line of a subject, and returns `is_well`. The message says what was found, and how to
+  // mend what is wrong; empty: the subject says all.
+  bool add(std::string_view subject, bool is_well, const char* form = "", Pieces values = {});
+  // Adds a warning.
+  void doubt(std::string_view subject, const char* form, Pieces values = {});
+  void add_line(const char* state, std::string_view subject, std::string_view message);
+  // Prints the lines, in colours on a terminal. Returns the exit status.
+  int print() const;
+
+  std::string text = {};
+  bool all_is_well = true;
+};
+
+// Examines whether commands can run in such a container: their engine, image, container, user,
+// network and limits. Ends at the first step without which the others make no sense.
+DoctorReport examine_container(ContainerExecutorOptions options);
+
+// Of commands that run anywhere else.
+DoctorReport examine_place(const ServerConfig& config, const CommandPlace& place);
+
+// What holds commands back there, and what does not, in words of a user; then each feature of the
+// sandbox by its name in a report.
+void examine_protection(const ServerConfig& config, const CommandPlace& place,
+                        DoctorReport& report);
+
+// The exit status of --sandbox-report.
+int print_sandbox_report(const SandboxReport& report, const ProgramConfig& call);
+
+// The exit status of --client-config, with --write or --remove.
+int run_client_config(const ServerConfig& config);
+
+// The exit status of --places and --places-remove.
+int list_places(const ServerConfig& config);
+
+// The exit status of --replay.
+int replay(const Executor& executor, const std::string& path, bool as_json,
+           const CancelToken& stop);
+
+// program/client_files_internal.hpp ---------------------------------------------------------------
+// The files of MCP clients: where they are, what stands in them, and how they are changed.
+//
+//   client_table.cpp       the clients, and the files that belong together
+//   client_entry.cpp       what goes into such a file, and what a file has of it
+//   client_protection.cpp  what an entry protects, and what a new one would lose
+//   json_edit.cpp, toml_edit.cpp     changes within a text, which keep all other bytes
+//   client_diff.cpp        a change as a person reads it
+//   client_write.cpp       a changed file takes the place of the one before
+//   client_config.cpp      the command, --client-config
+//   client_examine.cpp     what --doctor says of them
+
+// The table ---------------------------------------------------------------------------------------
+
+// The form of an entry in a client's file.
+enum class EntryFormat : char {
+  json,           // {"command": PROGRAM, "args": [...]}
+  typed_json,     // with "type": "stdio"
+  copilot_json,   // with "type": "local" and "tools"
+  opencode_json,  // {"type": "local", "command": [PROGRAM, ...], "enabled": true}
+  toml,
+  yaml
+};
+
+// The names that lead to a value in a file, from the outermost object on.
+using MemberPath = std::vector<std::string_view>;
+
+// Where a file is: $variable/file, or ~/folder/file when the variable has no absolute path.
+struct UserFile {
+  const char* variable;
+  const char* folder;  // empty, or with a `/`
+  const char* file;
+};
+
+// The setting of a client that switches its own command tool off.
+struct OwnShell {
+  constexpr bool has_setting() const { return path[0] != nullptr; }
+  MemberPath member() const {
+    MemberPath names;
+    for (const char* const name : path)
+      if (name) names.emplace_back(name);
+    return names;
+  }
+  // A file of its own, for the user and for a project. Else it stands in the file with the servers.
+  constexpr bool has_file() const { return user.file != nullptr; }
+
+  const char* tool = nullptr;   // as the client's documents call it; null: it has none
+  const char* by_hand = "";     // what to do where there is no setting in a file
+  const char* path[5] = {};     // of the member
+  const char* value = nullptr;  // in it, or what the member is
+  bool is_list = false;         // the value is one of a list
+  UserFile user = {"", "", nullptr};
+  const char* project = nullptr;
+};
+
+// A client. Each function sets the columns that its name and arguments name.
+struct Client {
+  constexpr Client(const char* its_name, const char* its_title, EntryFormat its_format)
+      : name(its_name), title(its_title), format(its_format) {}
+
+  // `servers`: the name of the object with the servers.
+  constexpr Client user_file(const char* servers, UserFile file) const {
+    Client changed = *this;
+    changed.key = servers;
+    changed.user = file;
+    return changed;
+  }
+  // The file of one project, for the same servers.
+  constexpr Client project_file(const char* file) const {
+    Client changed = *this;
+    changed.project = file;
+    return changed;
+  }
+  // A folder of the home that is there when the client is; else that of its file.
+  constexpr Client sign(const char* folder) const {
+    Client changed = *this;
+    changed.installed = folder;
+    return changed;
+  }
+  // The sign at which the client puts values into arguments.
+  constexpr Client replaces(const char* text) const {
+    Client changed = *this;
+    changed.replaced = text;
+    return changed;
+  }
+  // Its member of an entry that lets the model call the tools without a question each time.
+  constexpr Client approval(const char* member, const char* value, const char* words) const {
+    Client changed = *this;
+    changed.approval_member = member;
+    changed.approval_value = value;
+    changed.approval_words = words;
+    return changed;
+  }
+  // A member of the file that switches the tool off.
+  constexpr Client shell(const char* tool, OwnShell setting) const {
+    Client changed = *this;
+    changed.own_shell = setting;
+    changed.own_shell.tool = tool;
+    return changed;
+  }
+  // There is none, and the person does it.
+  constexpr Client shell_by_hand(const char* tool, const char* how) const {
+    Client changed = *this;
+    changed.own_shell.tool = tool;
+    changed.own_shell.by_hand = how;
+    return changed;
+  }
+
+  const char* name;
+  const char* title;
+  EntryFormat format;
+  const char* key = "";
+  UserFile user = {"", "", ""};
+  const char* project = "";
+  const char* installed = "";
+  const char* replaced = "";
+  const char* approval_member = nullptr;
+  const char* approval_value = nullptr;  // JSON
+  const char* approval_words = "";       // how it asks, and what to do without a person
+  OwnShell own_shell = {};
+};
+
+// The clients in the order of the documents.
+struct Clients {
+  const Client* first;
+  const Client* last;
+  const Client* begin() const { return first; }
+  const Client* end() const { return last; }
+};
+Clients known_clients();
+
+// That client, or null.
+const Client* find_client(std::string_view name);
+
+// The names of all, with commas.
+std::string client_names();
+
+// Whether a folder of the client, or its file, is there.
+bool seems_installed(const Client& client);
+
+// Where an entry of a client goes, and its setting.
+struct ClientPlace {
+  std::string file = {};
+  std::string settings = {};  // empty: there is none that goes with such a file
+  std::string project = {};   // a folder that neither file may be outside of; or empty
+};
+
+// `file` as the user gave it; empty: the client's usual one. Fails when there is none.
+Expected<ClientPlace> client_place_of(const Client& client, const std::string& file);
+
+// The text of a file -----------------------------------------------------------------------------
+
+// Functions that change a text return what is wrong with it, or nothing. A text in which something
+// is wrong is not changed for good.
+
+// Sets the value of a member, and makes the objects around it.
+std::string set_json_member(std::string& text, const MemberPath& path, const Json& value);
+
+// Adds a text to the list at `path`, which is made when it is not there.
+std::string add_to_json_list(std::string& text, const MemberPath& path, std::string_view item);
+
+// Takes a member out, and the objects around it that have no other, but not the outermost one.
+std::string remove_json_member(std::string& text, const MemberPath& path);
+
+// Takes a text out of a list, and the list with it when it had no other.
+std::string remove_from_json_list(std::string& text, const MemberPath& path, std::string_view item);
+
+// Why a text is no JSON object that can be edited; empty: it is one. A text of blanks is.
+std::string json_trouble(std::string_view text);
+
+// A table of a TOML file, as far as it is read here: by lines.
+struct TomlTable {
+  const char* header;  // such as "[mcp_servers.codeexec]"
+  const char* first;   // the first name in it
+  const char* last;    // and the last, when there are two
+};
+inline constexpr TomlTable codex_server = {"[mcp_servers.codeexec]", "mcp_servers", "codeexec"};
+inline constexpr TomlTable codex_features = {"[features]", "features", ""};
+
+// A line of a table: the key, and all behind its `=`.
+struct TomlLine {
+  std::size_t begin = 0;  // in the text
+  std::size_t end = 0;    // behind its line end
+  std::string_view key = {};
+  std::string_view value = {};
+};
+struct TomlLines {
+  bool is_there = false;
+  std::size_t begin = 0;  // of the header
+  std::size_t end = 0;    // of the last line that is not empty
+  std::vector<TomlLine> lines = {};
+};
+
+// The lines of a table; those of none when it is not there. Fails for a text that may have it in
+// another form, or a value of several lines in it.
+Expected<TomlLines> read_toml_table(std::string_view text, const TomlTable& table);
+
+// A value of one line: a text, a list of texts or a truth. Null: it is another one.
+Json toml_value(std::string_view value);
+
+// Sets keys of a table, which is made when it is not there.
+std::string set_toml_keys(std::string& text, const TomlTable& table, const Json& members);
+
+// Takes keys out; with no key in `keys` the whole table. A table without keys goes, too.
+std::string remove_toml_keys(std::string& text, const TomlTable& table,
+                             const std::vector<std::string_view>& keys);
+
+// A unified diff, with at most 400 bytes of each line.
+std::string unified_diff(std::string_view path, std::string_view old, std::string_view edited);
+
+// A file -----------------------------------------------------------------------------------------
+
+// A file that is read, edited, shown and then written.
+struct ClientFile {
+  // Reads it. A symbolic link is followed, and `path` becomes that of the file, but not out of
+  // `project`. Returns what is wrong, or nothing.
+  std::string read(const std::string& name, const std::string& project);
+  // The difference; empty when there is none.
+  std::string difference() const;
+  // Replaces the file. Returns what is wrong, or nothing.
+  std::string write();
+
+  std::string path = {};
+  bool is_new = false;
+  std::string before = {};
+  std::string text = {};
+  std::string backup = {};  // after write(): the file with the old bytes, or empty
+};
+
+// The most bytes of a client's file, which is read whole.
+inline constexpr std::size_t longest_client_file = std::size_t{8} << 20;
+
+// An entry ---------------------------------------------------------------------------------------
+
+inline constexpr std::string_view server_name = "codeexec";
+
+// The variable of our entry that says that its setting was made here, and what was there before.
+// In TOML a comment behind the setting does.
+inline constexpr const char* shell_variable = "CODEEXEC_ONLY_SHELL";
+
+// The entry of this server in a file, as it was found.
+struct FoundEntry {
+  bool is_there = false;
+  bool is_ours = true;  // it starts a program that may be this one
+  std::string program = {};
+  std::vector<std::string> words = {};
+  bool has_approval = false;
+  bool is_approved = false;                      // with the value that is written here
+  std::optional<std::string> shell_before = {};  // the variable's value
+};
+
+// The members of an entry, but for the approval.
+Json entry_members(const Client& client, const std::string& program,
+                   const std::vector<std::string>& words);
+
+// The whole file with nothing but such an entry, for a person to paste.
+std::string entry_text(const Client& client, const Json& members);
+
+// Fails when the text cannot be read.
+Expected<FoundEntry> find_entry(const Client& client, std::string_view text);
+
+// What of an entry in `text` is to be changed.
+struct EntryChange {
+  Json members = {};
+  bool approve = false;
+  bool disapprove = false;
+  std::optional<std::string> shell_before = {};  // the variable is set to it
+};
+std::string change_entry(const Client& client, std::string& text, const EntryChange& change);
+std::string remove_entry(const Client& client, std::string& text);
+
+// Whether the setting is in force in that text, and of which bytes it was before.
+Expected<bool> is_shell_off(const Client& client, std::string_view text);
+// `before` becomes what remove_shell_setting() needs to put it back.
+std::string add_shell_setting(const Client& client, std::string& text, std::string& before);
+// Only a setting that was made here. `was_ours`: it was, and is gone.
+std::string remove_shell_setting(const Client& client, std::string& text,
+                                 const std::optional<std::string>& before, bool& was_ours);
+
+// Protection -------------------------------------------------------------------------------------
+
+// Whether commands of a server with these options are held to some place.
+bool is_confined(const ServerConfig& config);
+
+// Whether such words of an entry hold them, as far as words show.
+bool words_confine(const std::vector<std::string>& words);
+
+// What the options protect, in a line.
+std::string protection_text(const ServerConfig& config);
+
+// Lines about what they do not.
+std::vector<std::string> protection_warnings(const ServerConfig& config);
+
+// What the entry has that the new options do not: why it is not replaced; or empty.
+std::string lost_protection(const FoundEntry& entry, const ServerConfig& config);
+
+// --doctor ---------------------------------------------------------------------------------------
+
+// A line for each client whose file is there: is our entry in it, and is its own shell on?
+void add_clients(DoctorReport& report);
+
+}  // inner
+
+// program/client_config.cpp -----------------------------------------------------------------------
+// --client-config: what a client's configuration needs to start this server; --write, --only-shell
+// and --remove.
+//
+//   read the files -> edit their texts -> what will be protected, the difference -> write
+//
+// What to paste goes to standard output, or the difference; all else to standard error. A file that
+// is not understood for certain (comments in JSON, YAML, unusual TOML) stays as it is, and what to
+// paste is printed.
+
+namespace {
+
+// One run of the command.
+struct ClientCommand {
+  const Client& client;
+  const ProgramConfig& call;
+  const ServerConfig& config;
+  ClientPlace place = {};
+  ClientFile servers = {};
+  ClientFile settings = {};  // not read when the setting stands among the servers
+  EntryChange change = {};
+
+  bool has_settings_file() const { return place.settings != place.file; }
+  // Where the setting stands.
+  ClientFile& shell_file() { return has_settings_file() ? settings : servers; }
+};
+
+// Of options of a server, that a client or its shell may take for something else.
+std::string check_client_words(const Client& client, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (!is_utf8(word)) return concat("%: not UTF-8", {in_quotes(word)});
+    if (client.replaced[0] && word.find(client.replaced) != std::string::npos)
+      warn(concat("%: this client takes what follows % for a variable",
+                  {in_quotes(word), client.replaced}));
+  }
+  return {};
+}
+
+// Our members of the entry, with the approval if there is one.
+Json whole_entry(const ClientCommand& command) {
+  Json members = command.change.members;
+  if (command.change.approve)
+    members.set(command.client.approval_member, *Json::parse(command.client.approval_value));
+  return members;
+}
+
+void tell_protection(const ClientCommand& command) {
+  const Client& client = command.client;
+  warn(protection_text(command.config));
+  for (const std::string& line : protection_warnings(command.config)) warn(line);
+  if (command.change.approve)
+    warn(concat("approval: % is set, as the policy and the sandbox hold the commands; %",
+                {client.approval_member, client.approval_words}));
+  else if (client.approval_value)
+    warn(concat("approval: % is not set, as commands are not confined; %",
+                {client.approval_member, client.approval_words}));
+  else if (client.approval_words[0])
+    warn(concat("approval: %", {client.approval_words}));
+}
+
+// What to paste, and why it was not written.
+int print_entry(const ClientCommand& command, int status, const std::string& message) {
+  if (!print(entry_text(command.client, whole_entry(command))))
+    return fail(1, "cannot write to standard output");
+  return fail(status, message);
+}
+
+int refuse_file(const ClientCommand& command, const std::string& file, const std::string& problem) {
+  return print_entry(command, 1,
+                     concat("%: %; nothing was written, paste this", {in_quotes(file), problem}));
+}
+
+// Asks the person at the terminal. No answer is no.
+bool ask_person(const Client& client) {
+  if (::isatty(STDIN_FILENO) == 0 || ::isatty(STDOUT_FILENO) == 0) return false;
+  const std::string question =
+      concat("Switch %'s own % off, so that commands go through codeexec only? [y/N] ",
+             {client.title, client.own_shell.tool});
+  if (write_all(STDERR_FILENO, question) != 0) return false;
+  std::string answer;
+  for (char c = '\0'; answer.size() < 100 && ::read(STDIN_FILENO, &c, 1) == 1 && c != '\n';)
+    answer += c;
+  answer = in_lower_case(without_blanks(answer));
+  return answer == "y" || answer == "yes";
+}
+
+// Switches the client's own command tool off, when that is wanted. Returns what is wrong, or
+// nothing; `told` becomes what the person has to know of it.
+std::string edit_shell(ClientCommand& command, std::string& told) {
+  const Client& client = command.client;
+  const OwnShell& shell = client.own_shell;
+  const bool wanted = command.call.only_shell;
+  if (!shell.tool) {
+    if (wanted) told = concat("% has no setting for a command tool of its own", {client.title});
+    return {};
+  }
+  if (!shell.has_setting()) {
+    told = concat("%'s own % is on, and no setting of its files switches it off: %",
+                  {client.title, shell.tool, shell.by_hand});
+    return {};
+  }
+  if (command.place.settings.empty()) {
+    told =
+        concat("whether %'s own % is on is not known: its settings go with its usual file%%",
+               {client.title, shell.tool, client.project[0] ? " and with " : "", client.project});
+    return wanted ? told : std::string();
+  }
+  if (command.has_settings_file()) {
+    std::string problem = command.settings.read(command.place.settings, command.place.project);
+    if (!problem.empty())
+      return wanted ? concat("%: %", {in_quotes(command.settings.path), problem}) : std::string();
+  }
+  ClientFile& file = command.shell_file();
+  const auto is_off = is_shell_off(client, file.text);
+  if (!is_off && !wanted) return {};
+  if (!is_off) return concat("%: %", {in_quotes(file.path), is_off.error().message});
+  if (*is_off) return {};
+  if (!wanted && !ask_person(client)) {
+    told = concat("%'s own % stays on, and nothing here confines it: --only-shell switches it off",
+                  {client.title, shell.tool});
+    return {};
+  }
+  std::string before;
+  std::string problem = add_shell_setting(client, file.text, before);
+  if (!problem.empty()) return concat("%: %", {in_quotes(file.path), problem});
+  command.change.shell_before = before;
+  return {};
+}
+
+// Shows the differences of both files.
+bool print_differences(const ClientCommand& command) {
+  return print(concat({command.servers.difference(), command.settings.difference()}));
+}
+
+// Writes a file that differs. `done` gets the words for it.
+std::string write_changed(ClientFile& file, const char* what, std::vector<std::string>& done) {
+  if (file.difference().empty()) return {};
+  std::string problem = file.write();
+  if (!problem.empty()) return problem;
+  done.push_back(file.backup.empty() ? concat("% has this %", {printable(file.path), what})
+                                     : concat("% is changed; the file before is %",
+                                              {printable(file.path), printable(file.backup)}));
+  return {};
+}
+
+// Writes both. When the second one fails, the first is said to be done.
+int write_both(ClientCommand& command, bool setting_first) {
+  std::vector<std::string> done;
+  for (const bool is_first : {true, false}) {
+    const bool is_setting = is_first == setting_first;
+    ClientFile& file = is_setting ? command.settings : command.servers;
+    const std::string problem = write_changed(file, is_setting ? "setting" : "entry", done);
+    if (problem.empty()) continue;
+    for (const std::string& line : done) warn(line);
+    if (done.empty() && !command.call.remove) return refuse_file(command, file.path, problem);
+    return fail(1, concat("%: %; it is as it was", {in_quotes(file.path), problem}));
+  }
+  for (const std::string& line : done) warn(line);
+  return 0;
+}
+
+int write_entry(ClientCommand& command) {
+  const Client& client = command.client;
+  if (client.format == EntryFormat::yaml)
+    return refuse_file(command, command.place.file, "YAML is not edited here");
+  ClientFile& servers = command.servers;
+  std::string problem = servers.read(command.place.file, command.place.project);
+  if (!problem.empty()) return refuse_file(command, servers.path, problem);
+  const auto entry = find_entry(client, servers.text);
+  if (!entry) return refuse_file(command, servers.path, entry.error().message);
+  problem = lost_protection(*entry, command.config);
+  if (!problem.empty())
+    return fail(1, concat("%: %; nothing was written", {in_quotes(servers.path), problem}));
+  std::string told;
+  problem = edit_shell(command, told);
+  if (!problem.empty()) return fail(1, concat("%; nothing was written", {problem}));
+  problem = change_entry(client, servers.text, command.change);
+  if (!problem.empty()) return refuse_file(command, servers.path, problem);
+  if (servers.difference().empty() && command.settings.difference().empty()) {
+    if (!told.empty()) warn(told);
+    return fail(0, concat("% has this entry", {printable(servers.path)}));
+  }
+  if (!seems_installed(client)) warn(concat("% does not seem to be installed", {client.title}));
+  tell_protection(command);
+  if (!told.empty()) warn(told);
+  if (!print_differences(command)) return fail(1, "cannot write to standard output");
+  return write_both(command, false);
+}
+
+// Takes the setting out of its file, if it was made here.
+std::string restore_shell(ClientCommand& command, const FoundEntry& entry, std::string& told) {
+  const Client& client = command.client;
+  if (!client.own_shell.has_setting() || command.place.settings.empty()) return {};
+  if (command.has_settings_file()) {
+    std::string problem = command.settings.read(command.place.settings, command.place.project);
+    if (!problem.empty()) return concat("%: %", {in_quotes(command.settings.path), problem});
+  }
+  ClientFile& file = command.shell_file();
+  bool was_ours = false;
+  const std::string problem = remove_shell_setting(client, file.text, entry.shell_before, was_ours);
+  if (!problem.empty()) return concat("%: %", {in_quotes(file.path), problem});
+  const auto is_off = is_shell_off(client, file.text);
+  if (is_off && *is_off)
+    told =
+        concat("%'s own % stays off: that was not set here", {client.title, client.own_shell.tool});
+  return {};
+}
+
+int remove_all(ClientCommand& command) {
+  const Client& client = command.client;
+  if (client.format == EntryFormat::yaml)
+    return fail(1, "YAML is not edited here: take the server command_line out by hand");
+  ClientFile& servers = command.servers;
+  const auto refused = [](const std::string& why) {
+    return fail(1, concat("%; nothing was written", {why}));
+  };
+  std::string problem = servers.read(command.place.file, command.place.project);
+  if (!problem.empty()) return refused(concat("%: %", {in_quotes(servers.path), problem}));
+  const auto entry = find_entry(client, servers.text);
+  if (!entry) return refused(concat("%: %", {in_quotes(servers.path), entry.error().message}));
+  std::string told;
+  if (problem = restore_shell(command, *entry, told); !problem.empty()) return refused(problem);
+  if (problem = remove_entry(client, servers.text); !problem.empty())
+    return refused(concat("%: %", {in_quotes(servers.path), problem}));
+  if (!told.empty()) warn(told);
+  if (servers.difference().empty() && command.settings.difference().empty())
+    return fail(0, concat("% has no entry for this server", {printable(servers.path)}));
+  if (!print_differences(command)) return fail(1, "cannot write to standard output");
+  return write_both(command, true);
+}
+
+int show_entry(const ClientCommand& command) {
+  const Client& client = command.client;
+  tell_protection(command);
+  const bool is_yaml = client.format == EntryFormat::yaml;
+  return print_entry(
+      command, 0,
+      concat(is_yaml ? "put this below backend: of an agent, in % or any other file of yours%%"
+                     : "put this into %%%; --write puts it there",
+             {printable(command.place.file), client.project[0] ? ", or of one project: " : "",
+              client.project}));
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+int run_client_config(const ServerConfig& config) {
+  const ProgramConfig& call = *config.program;
+  const Client* const client = find_client(*call.client_config);
+  if (!client)
+    return fail(2, concat("--client-config: % is none of %",
+                          {in_quotes(*call.client_config), client_names()}));
+  if (const std::string problem = check_client_words(*client, call.words); !problem.empty())
+    return fail(2, problem);
+  ClientCommand command = {*client, call, config};
+  auto place = client_place_of(*client, call.write.value_or(std::string()));
+  if (!place) return fail(1, place.error().message);
+  command.place = std::move(*place);
+  if (call.remove) return remove_all(command);
+  const auto program = own_program();
+  if (!program) return fail(1, program.error().message);
+  command.change.members = entry_members(*client, *program, call.words);
+  command.change.approve = client->approval_value && is_confined(config);
+  command.change.disapprove = client->approval_value && !is_confined(config);
+  return call.write ? write_entry(command) : show_entry(command);
+}
+
+}  // inner
+
+// program/client_diff.cpp -------------------------------------------------------------------------
+// A change of a file as a person reads it, and patch(1).
+
+namespace {
+
+using Lines = std::vector<std::string_view>;
+
+Lines lines_of(std::string_view text) {
+  Lines lines;
+  while (!text.empty()) lines.push_back(take_part(text, '\n'));
+  return lines;
+}
+
+// Lines from `begin` up to `end` for a terminal, each behind `sign`, and at most 400 bytes of each.
+void append_lines(std::string& out, char sign, const Lines& lines, std::size_t begin,
+                  std::size_t end) {
+  for (; begin < end; ++begin) {
+    std::string_view line = lines[begin].substr(0, 400);
+    out += sign;
+    for (bool first = true; first || !line.empty(); first = false)
+      append_all(out, {first ? "" : "\t", printable(take_part(line, '\t'))});
+    out += lines[begin].size() > 400 ? " ...\n" : "\n";
+  }
+}
+
+// Lines [begin, end) of one text that stand in the place of those of another one.
+struct LineChange {
+  std::size_t old_begin = 0;
+  std::size_t old_end = 0;
+  std::size_t new_begin = 0;
+  std::size_t new_end = 0;
+};
+
+// Whether two lines are the same there, and the next ones, unless one text ends.
+bool agree(const Lines& old, std::size_t i, const Lines& edited, std::size_t j) {
+  if (old[i] != edited[j]) return false;
+  return i + 1 == old.size() || j + 1 == edited.size() || old[i + 1] == edited[j + 1];
+}
+
+// The changes of a text. Edits are few and small: behind each, the texts agree again within some
+// lines. Where they do not, all up to what is the same at the end is one change.
+std::vector<LineChange> changes_of(const Lines& old, const Lines& edited) {
+  constexpr std::size_t window = 60;
+  const std::size_t shorter = std::min(old.size(), edited.size());
+  std::size_t i = 0;
+  while (i < shorter && old[i] == edited[i]) ++i;
+  std::size_t j = i;
+  std::size_t below = 0;
+  while (below < shorter - i && old[old.size() - 1 - below] == edited[edited.size() - 1 - below])
+    ++below;
+  const std::size_t old_end = old.size() - below;
+  const std::size_t new_end = edited.size() - below;
+  std::vector<LineChange> changes;
+  while (i < old_end || j < new_end) {
+    LineChange change = {i, old_end, j, new_end};
+    bool is_found = false;
+    for (std::size_t sum = 1; sum <= window && !is_found; ++sum)
+      for (std::size_t skipped = 0; skipped <= sum && !is_found; ++skipped) {
+        const std::size_t old_at = i + skipped;
+        const std::size_t new_at = j + sum - skipped;
+        if (old_at >= old_end || new_at >= new_end) continue;
+        is_found = agree(old, old_at, edited, new_at);
+        if (is_found) change = {i, old_at, j, new_at};
+      }
+    changes.push_back(change);
+    i = change.old_end;
+    j = change.new_end;
+    while (i < old_end && j < new_end && old[i] == edited[j]) {
+      ++i;
+      ++j;
+    }
+  }
+  return changes;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string unified_diff(std::string_view path, std::string_view old_text,
+                         std::string_view edited_text) {
+  constexpr std::size_t most_context = 3;
+  const Lines old = lines_of(old_text);
+  const Lines edited = lines_of(edited_text);
+  const std::vector<LineChange> changes = changes_of(old, edited);
+  std::string diff = concat("--- %\n+++ %\n", {old.empty() ? "/dev/null" : path, path});
+  for (std::size_t first = 0; first < changes.size();) {
+    std::size_t last = first;  // of the hunk: changes whose context meets
+    while (last + 1 < changes.size() &&
+           changes[last + 1].old_begin - changes[last].old_end <= 2 * most_context)
+      ++last;
+    const std::size_t before = std::min(changes[first].old_begin, most_context);
+    const std::size_t after = std::min(old.size() - changes[last].old_end, most_context);
+    std::size_t at = changes[first].old_begin - before;
+    const std::size_t new_at = changes[first].new_begin - before;
+    append_all(diff, "@@ -%,% +%,% @@\n",
+               {old.empty() ? 0 : at + 1, changes[last].old_end + after - at, new_at + 1,
+                changes[last].new_end + after - new_at});
+    for (; first <= last; ++first) {
+      const LineChange& change = changes[first];
+      append_lines(diff, ' ', old, at, change.old_begin);
+      append_lines(diff, '-', old, change.old_begin, change.old_end);
+      append_lines(diff, '+', edited, change.new_begin, change.new_end);
+      at = change.old_end;
+    }
+    append_lines(diff, ' ', old, at, at + after);
+  }
+  return diff;
+}
+
+}  // inner
+
+// program/client_entry.cpp ------------------------------------------------------------------------
+// The entry of this server in a client's file, and the setting for the client's own command tool.
+
+namespace {
+
+bool has_environment_of_its_own(const Client& client) {
+  return client.format == EntryFormat::opencode_json;
+}
+
+// Where our variable is.
+MemberPath variable_path(const Client& client) {
+  return {client.key, server_name, has_environment_of_its_own(client) ? "environment" : "env",
+          shell_variable};
+}
+
+// Programs that start another one, and add no protection by it.
+constexpr std::string_view plain_starters[] = {"uvx", "uv", "pipx", "npx", "python", "python3"};
+
+bool may_be_ours(std::string_view program) {
+  const std::string_view name = base_name(program);
+  return program.empty() || starts_with(name, server_name) || is_one_of(name, plain_starters);
+}
+
+// The texts of a list; false: it is something else.
+bool add_texts(const Json& list, std::vector<std::string>& words) {
+  for (const Json& item : list.items()) {
+    if (!item.is_string()) return false;
+    words.push_back(item.as_string());
+  }
+  return list.is_array();
+}
+
+// `command` is a program, or a list that begins with it.
+void read_command(const Json& command, const Json* words, FoundEntry& entry) {
+  std::vector<std::string> all;
+  if (command.is_string()) all.push_back(command.as_string());
+  if (command.is_array() && !add_texts(command, all)) entry.is_ours = false;
+  if (words && !add_texts(*words, all)) entry.is_ours = false;
+  if (!command.is_null() && !all.empty()) {
+    entry.program = all[0];
+    all.erase(all.begin());
+  }
+  entry.words = std::move(all);
+  if (!may_be_ours(entry.program)) entry.is_ours = false;
+}
+
+Json approval_of(const Client& client) {
+  return client.approval_value ? *Json::parse(client.approval_value) : Json();
+}
+
+Expected<FoundEntry> find_json_entry(const Client& client, std::string_view text) {
+  if (const std::string problem = json_trouble(text); !problem.empty())
+    return make_error(ErrorCode::parse, "%", {problem});
+  FoundEntry found;
+  const auto whole = Json::parse(text);
+  const Json* const entry = whole ? (*whole)[client.key].find(server_name) : nullptr;
+  if (!entry) return found;
+  found.is_there = true;
+  read_command((*entry)["command"], entry->find("args"), found);
+  for (const char* const address : {"url", "httpUrl", "serverUrl"})
+    if (entry->find(address)) found.is_ours = false;
+  if (client.approval_member) {
+    found.has_approval = entry->find(client.approval_member) != nullptr;
+    found.is_approved = (*entry)[client.approval_member] == approval_of(client);
+  }
+  const Json& before = (*entry)[variable_path(client)[2]][shell_variable];
+  if (before.is_string()) found.shell_before = before.as_string();
+  return found;
+}
+
+Expected<FoundEntry> find_toml_entry(const Client& client, std::string_view text) {
+  const auto table = read_toml_table(text, codex_server);
+  if (!table) return table.failure();
+  FoundEntry found;
+  found.is_there = table->is_there;
+  Json command;
+  std::optional<Json> words;
+  for (const TomlLine& line : table->lines) {
+    if (line.key == "command"sv) command = toml_value(line.value);
+    if (line.key == "args"sv) words = toml_value(line.value);
+    if (line.key == "url"sv || ((line.key == "command"sv) && !command.is_string()))
+      found.is_ours = false;
+    if (line.key != client.approval_member) continue;
+    found.has_approval = true;
+    found.is_approved = toml_value(line.value) == approval_of(client);
+  }
+  read_command(command, words ? &*words : nullptr, found);
+  return found;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Json entry_members(const Client& client, const std::string& program,
+                   const std::vector<std::string>& words) {
+  Json members = Json::object();
+  if (client.format == EntryFormat::opencode_json) {
+    Json command = Json::array({Json(program)});
+    for (const std::string& word : words) command.push_back(Json(word));
+    set_member(members, "type", "local");
+    set_member(members, "command", std::move(command));
+    set_member(members, "enabled", true);
+    return members;
+  }
+  if (client.format == EntryFormat::typed_json) set_member(members, "type", "stdio");
+  if (client.format == EntryFormat::copilot_json) set_member(members, "type", "local");
+  set_member(members, "command", program);
+  set_member(members, "args", list_of(words));
+  if (client.format == EntryFormat::copilot_json)
+    set_member(members, "tools", Json::array({Json("*")}));
+  return members;
+}
+
+// MassGen's YAML has its own name for the server, so that it adds none and the tool keeps its id.
+std::string entry_text(const Client& client, const Json& members) {
+  if (client.format == EntryFormat::yaml) {
+    const std::string& program = members["command"].as_string();
+    return concat(
+        "mcp_servers:\n  - name: command_line\n    type: stdio\n    command: %\n    args: %\n"
+        "    security:\n      allowed_executables: [%]\n",
+        {members["command"].dump(), members["args"].dump(), Json(base_name(program)).dump()});
+  }
+  std::string text;
+  if (client.format == EntryFormat::toml)
+    (void)set_toml_keys(text, codex_server, members);
+  else
+    (void)set_json_member(text, {client.key, server_name}, members);
+  return text;
+}
+
+Expected<FoundEntry> find_entry(const Client& client, std::string_view text) {
+  return client.format == EntryFormat::toml ? find_toml_entry(client, text)
+                                            : find_json_entry(client, text);
+}
+
+// Members of an entry that are not ours stay: variables, a folder, bounds of time. So does the
+// answer to whether it is in use.
+std::string change_entry(const Client& client, std::string& text, const EntryChange& change) {
+  const auto found = find_entry(client, text);
+  if (!found) return found.error().message;
+  Json members = change.members;
+  if (change.approve && !found->has_approval)
+    members.set(client.approval_member, approval_of(client));
+  if (client.format == EntryFormat::toml) {
+    if (change.disapprove && found->is_approved)
+      (void)remove_toml_keys(text, codex_server, {client.approval_member});
+    return set_toml_keys(text, codex_server, members);
+  }
+  const MemberPath path = {client.key, server_name};
+  if (change.shell_before) {
+    Json variables = Json::object();
+    variables.set(shell_variable, *change.shell_before);
+    if (!found->is_there) members.set(variable_path(client)[2], variables);
+  }
+  const auto whole = Json::parse(text);
+  const Json& entry = whole ? (*whole)[client.key][server_name] : Json();
+  if (!found->is_there || !entry.is_object()) return set_json_member(text, path, members);
+  const Json there = entry;
+  for (const Json::Member& member : members.members()) {
+    if (there[member.name] == member.value) continue;
+    if (there.find(member.name) && (member.name == "enabled" || member.name == "tools")) continue;
+    std::string problem =
+        set_json_member(text, {client.key, server_name, member.name}, member.value);
+    if (!problem.empty()) return problem;
+  }
+  if (change.disapprove && found->is_approved)
+    (void)remove_json_member(text, {client.key, server_name, client.approval_member});
+  if (change.shell_before)
+    return set_json_member(text, variable_path(client), Json(*change.shell_before));
+  return {};
+}
+
+std::string remove_entry(const Client& client, std::string& text) {
+  if (client.format == EntryFormat::toml) return remove_toml_keys(text, codex_server, {});
+  return remove_json_member(text, {client.key, server_name});
+}
+
+Expected<bool> is_shell_off(const Client& client, std::string_view text) {
+  const OwnShell& shell = client.own_shell;
+  if (client.format == EntryFormat::toml) {
+    const auto table = read_toml_table(text, codex_features);
+    if (!table) return table.failure();
+    for (const TomlLine& line : table->lines)
+      if (line.key == shell.path[1]) return toml_value(line.value) == Json(false);
+    return false;
+  }
+  if (const std::string problem = json_trouble(text); !problem.empty())
+    return make_error(ErrorCode::parse, "%", {problem});
+  const auto whole = Json::parse(text);
+  const Json* value = whole ? &*whole : nullptr;
+  for (const std::string_view name : shell.member())
+    if (value) value = value->find(name);
+  if (!value) return false;
+  if (!shell.is_list) return *value == Json(shell.value);
+  for (const Json& item : value->items())
+    if (item == Json(shell.value)) return true;
+  return false;
+}
+
+std::string add_shell_setting(const Client& client, std::string& text, std::string& before) {
+  const OwnShell& shell = client.own_shell;
+  before = "added";
+  if (client.format == EntryFormat::toml) {
+    Json members = Json::object();
+    members.set(shell.path[1], false);
+    return set_toml_keys(text, codex_features, members);
+  }
+  if (shell.is_list) return add_to_json_list(text, shell.member(), shell.value);
+  const auto whole = Json::parse(text);
+  const Json* value = whole ? &*whole : nullptr;
+  for (const std::string_view name : shell.member())
+    if (value) value = value->find(name);
+  if (value) before = value->dump();
+  return set_json_member(text, shell.member(), Json(shell.value));
+}
+
+std::string remove_shell_setting(const Client& client, std::string& text,
+                                 const std::optional<std::string>& before, bool& was_ours) {
+  const OwnShell& shell = client.own_shell;
+  const auto is_off = is_shell_off(client, text);
+  if (!is_off) return is_off.error().message;
+  was_ours = false;
+  if (!*is_off) return {};
+  if (client.format == EntryFormat::toml) {
+    const auto table = read_toml_table(text, codex_features);
+    for (const TomlLine& line : table->lines)
+      if (line.key == shell.path[1]) was_ours = line.value.find("codeexec-mcp") != line.value.npos;
+    return was_ours ? remove_toml_keys(text, codex_features, {shell.path[1]}) : std::string();
+  }
+  if (!before) return {};
+  was_ours = true;
+  if (shell.is_list) return remove_from_json_list(text, shell.member(), shell.value);
+  const auto old = Json::parse(*before);
+  return old ? set_json_member(text, shell.member(), *old)
+             : remove_json_member(text, shell.member());
+}
+
+}  // inner
+
+// program/client_examine.cpp ----------------------------------------------------------------------
+// What the files of clients say of this server, for --doctor.
+
+namespace {
+
+// What the file of a client says of this server.
+struct ClientState {
+  const Client* client;
+  std::string file = {};
+  std::string problem = {};  // why it cannot be read; then the rest is not known
+  bool has_entry = false;
+  bool is_ours = false;  // the entry starts this server
+  bool is_confined = false;
+  std::optional<bool> own_shell = {};  // whether its own command tool is on; empty: not known
+};
+
+// Whether the client's own command tool is on; empty: there is none, or no file says so.
+std::optional<bool> own_shell_of(const Client& client, const ClientPlace& place,
+                                 const ClientFile& servers) {
+  if (!client.own_shell.has_setting() || place.settings.empty()) return {};
+  ClientFile file = servers;
+  if (place.settings != place.file && !file.read(place.settings, {}).empty()) return {};
+  const auto is_off = is_shell_off(client, file.text);
+  if (!is_off) return {};
+  return !*is_off;
+}
+
+// The words about a file.
+std::string state_text(const ClientState& state) {
+  if (!state.problem.empty()) return concat("%: %", {in_quotes(state.file), state.problem});
+  if (!state.has_entry)
+    return concat("% has no entry for this server (--client-config % --write)",
+                  {in_quotes(state.file), state.client->name});
+  if (!state.is_ours)
+    return concat("% has an entry % that starts another program",
+                  {in_quotes(state.file), server_name});
+  const OwnShell& shell = state.client->own_shell;
+  std::string own;
+  if (shell.tool && !shell.has_setting())
+    own = concat("; its own % is no matter of its files: %", {shell.tool, shell.by_hand});
+  else if (shell.tool && !state.own_shell)
+    own = concat("; whether its own % is on is not known", {shell.tool});
+  else if (shell.tool && *state.own_shell)
+    own =
+        concat("; its own % is on, and not confined here (--client-config % --write --only-shell)",
+               {shell.tool, state.client->name});
+  else if (shell.tool)
+    own = concat("; its own % is off", {shell.tool});
+  return concat(
+      "% starts this server, %%",
+      {in_quotes(state.file),
+       state.is_confined ? "confined" : "NOT confined: leave --sandbox off out of it", own});
+}
+
+// Whether its commands run here, and confined. A client without our entry may be meant so.
+bool is_well(const ClientState& state) {
+  if (!state.problem.empty()) return false;
+  return !state.is_ours || (state.is_confined && state.own_shell != true);
+}
+
+// Of those clients whose file is there.
+std::vector<ClientState> examine_clients() {
+  std::vector<ClientState> states;
+  for (const Client& client : known_clients()) {
+    if (client.format == EntryFormat::yaml) continue;
+    const auto place = client_place_of(client, {});
+    if (!place) continue;
+    ClientFile file;
+    ClientState state;
+    state.client = &client;
+    state.problem = file.read(place->file, {});
+    state.file = file.path;
+    if (state.problem.empty() && file.is_new) continue;
+    if (state.problem.empty()) {
+      const auto entry = find_entry(client, file.text);
+      if (!entry) state.problem = entry.error().message;
+      state.has_entry = entry && entry->is_there;
+      state.is_ours = entry && entry->is_ours;
+      state.is_confined = state.is_ours && words_confine(entry->words);
+      state.own_shell = own_shell_of(client, *place, file);
+    }
+    states.push_back(std::move(state));
+  }
+  return states;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void add_clients(DoctorReport& report) {
+  for (const ClientState& state : examine_clients()) {
+    const std::string subject = concat({"client ", state.client->title});
+    if (is_well(state))
+      report.add(subject, true, "%", {state_text(state)});
+    else
+      report.doubt(subject, "%", {state_text(state)});
+  }
+}
+
+}  // inner
+
+// program/client_protection.cpp -------------------------------------------------------------------
+// What an entry of a client's file protects.
+//
+// The rule: an option that protects, and stands in the entry that is there, must be named anew.
+// With any value, since a person who names it has seen it. `--sandbox off` stands for all of the
+// sandbox's. For less without a name, the entry is taken out first.
+
+namespace {
+
+struct ProtectingOption {
+  const char* name;
+  const char* unprotected;  // a value that protects nothing; empty: each one protects
+  bool is_of_sandbox;       // --sandbox off takes its place
+};
+
+constexpr ProtectingOption protecting_options[] = {
+    {"allowed-paths", "", true},
+    {"read-only", "", true},
+    {"workspace", "", true},
+    {"sandbox", "off", true},
+    {"network", "host", true},
+    {"allow-domains", "", true},
+    {"private-home", "off", true},
+    {"pid-namespace", "false", true},
+    {"protected-paths", "", true},
+    {"execution-mode", "local", false},
+    {"profile", "commands", false},
+    {"policy", "compat", false},
+    {"allowed-commands", "", false},
+    {"blocked-commands", "", false},
+    {"ask-commands", "", false},
+    {"ask-rule", "", false},
+    {"delete-guard", "false", false},
+    {"limit-cpu", "", false},
+    {"limit-memory", "", false},
+    {"limit-address-space", "", false},
+    {"limit-processes", "", false},
+    {"limit-open-files", "", false},
+    {"limit-file-size", "", false},
+    {"limit-disk", "", false},
+    {"calls-per-minute", "", false},
+    {"running-time", "", false},
+    {"secret-env", "", false},
+    {"no-git-identity", "false", false},
+    {"disable-tool", "", false},
+    {"audit-file", "", false},
+    {"docker-network-mode", "host", false},
+    {"docker-memory-limit", "0", false},
+    {"docker-cpu-limit", "0", false},
+    {"docker-pids-limit", "0", false},
+    {"docker-read-only-root", "false", false},
+    {"docker-user", "", false},
+    {"docker-runtime", "", false},
+    // It may have any of these in it.
+    {"config", "", false},
+};
+
+// The value of an option in words of a command line: its first word, or the empty text of a flag.
+std::optional<std::string_view> value_in(const std::vector<std::string>& words,
+                                         std::string_view name) {
+  const std::string option = concat({"--", name});
+  const std::string assigned = concat({option, "="});
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string_view word = words[i];
+    if (starts_with(word, assigned)) return word.substr(assigned.size());
+    if (word != option) continue;
+    const bool has_value = i + 1 < words.size() && !starts_with(words[i + 1], "--"sv);
+    return has_value ? std::string_view(words[i + 1]) : ""sv;
+  }
+  return {};
+}
+
+bool protects(const std::vector<std::string>& words, const ProtectingOption& option) {
+  const auto value = value_in(words, option.name);
+  return value && (option.unprotected[0] == '\0' || *value != option.unprotected);
+}
+
+bool is_named(const Invocation& invocation, std::string_view name) {
+  if (name == "config"sv) return invocation.config.has_value();
+  return find_where(invocation.given, [&](const Option* option) {
+           return option->name() == name;
+         }) != invocation.given.end();
+}
+
+std::string quoted_roots(const std::vector<Root>& roots) {
+  std::string text;
+  for (const Root& root : roots)
+    append_all(text, "%%", {text.empty() ? "" : ", ", in_quotes(root.path)});
+  return text;
+}
+
+const char* network_text(const ServerConfig& config) {
+  switch (config.local.sandbox.network) {
+    case Network::none:
+      return "the network is closed";
+    case Network::loopback:
+      return "of the network they reach 127.0.0.1 of one command";
+    case Network::allow:
+      return "of the network they reach the names of --allow-domains";
+    default:
+      return "the network is open (--network none closes it)";
+  }
+}
+
+// A folder with the keys and settings of its user, or with those of all.
+bool is_too_wide(const std::string& path) {
+  const auto canonical = canonical_path(path);
+  if (!canonical) return false;
+  const char* const home = std::getenv("HOME");
+  const auto own = canonical_path(home && home[0] == '/' ? home : "/");
+  const std::string_view above = std::string_view(*canonical).substr(0, canonical->rfind('/'));
+  return *canonical == "/" || *canonical == "/root" || above == "/home"sv ||
+         (own && codeexec::is_within(*own, *canonical));
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+bool is_confined(const ServerConfig& config) {
+  if (!(config.use & Option::kernel)) return true;  // a container
+  if (config.sandbox == SandboxMode::off) return false;
+  return config.use == Option::local || config.sandbox != no_choice<SandboxMode> ||
+         !config.local.roots.empty();
+}
+
+bool words_confine(const std::vector<std::string>& words) {
+  const auto mode = value_in(words, "execution-mode");
+  if (mode == "docker"sv || value_in(words, "profile") == "user-container"sv) return true;
+  if (value_in(words, "sandbox") == "off"sv) return false;
+  return !mode || mode == "local"sv || value_in(words, "sandbox") ||
+         value_in(words, "allowed-paths");
+}
+
+std::string protection_text(const ServerConfig& config) {
+  if (!(config.use & Option::kernel))
+    return "protected: commands run in a container, which sees the workspace and what is mounted";
+  if (!is_confined(config))
+    return concat("NOT protected: commands run with all rights of the user%%",
+                  {config.use == Option::local ? "" : " there",
+                   config.sandbox == SandboxMode::off ? ", as --sandbox off asks for" : ""});
+  std::vector<Root> roots = config.local.roots;
+  if (roots.empty() && !config.local.workspace.empty())
+    roots.push_back({config.local.workspace, Permission::write});
+  return concat("protected: commands write only to %, HOME is %; %",
+                {roots.empty() ? "the project that the client opens" : quoted_roots(roots),
+                 config.local.private_home == PrivateHome::off ? "the user's" : "hidden",
+                 network_text(config)});
+}
+
+std::vector<std::string> protection_warnings(const ServerConfig& config) {
+  std::vector<std::string> lines;
+  std::vector<std::string> folders = config.read_only;
+  for (const Root& root : config.local.roots) folders.push_back(root.path);
+  folders.push_back(config.local.workspace);
+  for (const std::string& folder : folders)
+    if (!folder.empty() && is_too_wide(folder))
+      lines.push_back(
+          concat("%: a home or the whole system, with its keys and settings, is no "
+                 "project: name the project's folder",
+                 {in_quotes(folder)}));
+  if (::geteuid() == 0 && config.use == Option::local)
+    lines.emplace_back("user 0: a client of root starts commands as root; use it as another user");
+  return lines;
+}
+
+std::string lost_protection(const FoundEntry& entry, const ServerConfig& config) {
+  if (!entry.is_there) return {};
+  const char* const other = config.program->client_config->c_str();
+  if (!entry.is_ours)
+    return concat(
+        "its entry % starts %, whose protection is not known here: take it out first "
+        "(--client-config % --remove)",
+        {server_name, entry.program.empty() ? Piece("another server") : in_quotes(entry.program),
+         other});
+  std::string lost;
+  bool is_of_sandbox = true;
+  for (const ProtectingOption& option : protecting_options) {
+    const bool is_dropped = option.is_of_sandbox && config.sandbox == SandboxMode::off;
+    if (is_dropped || !protects(entry.words, option) || is_named(config.invocation, option.name))
+      continue;
+    append_all(lost, {lost.empty() ? "--" : ", --", option.name});
+    is_of_sandbox = is_of_sandbox && option.is_of_sandbox;
+  }
+  if (lost.empty()) return {};
+  return concat(
+      "its entry % is protected by %: name the same again to keep it%, or take the entry "
+      "out first (--client-config % --remove)",
+      {server_name, lost, is_of_sandbox ? ", say --sandbox off to drop it" : "", other});
+}
+
+}  // inner
+
+// program/client_table.cpp ------------------------------------------------------------------------
+// The MCP clients that --client-config knows.
+//
+// The formats are those of the clients' documents, and of their programs where these run without a
+// screen, in November 2026.
+
+namespace {
+
+// A setting that is the value of a member.
+constexpr OwnShell is_value(std::initializer_list<const char*> path, const char* value) {
+  OwnShell setting;
+  std::size_t depth = 0;
+  for (const char* const name : path) setting.path[depth++] = name;
+  setting.value = value;
+  return setting;
+}
+
+// A setting that is one text of a list.
+constexpr OwnShell in_list(std::initializer_list<const char*> path, const char* value) {
+  OwnShell setting = is_value(path, value);
+  setting.is_list = true;
+  return setting;
+}
+
+// The same in a file of its own.
+constexpr OwnShell in_file(OwnShell setting, UserFile user, const char* project) {
+  setting.user = user;
+  setting.project = project;
+  return setting;
+}
+
+constexpr OwnShell claude_setting() {
+  return in_file(in_list({"permissions", "deny"}, "Bash"),
+                 {"CLAUDE_CONFIG_DIR", ".claude/", "settings.json"}, ".claude/settings.json");
+}
+
+constexpr OwnShell cline_setting() {
+  return in_file(in_list({"disabledTools"}, "run_commands"),
+                 {"CLINE_DATA_DIR", ".cline/data/", "settings/global-settings.json"}, nullptr);
+}
+
+constexpr Client clients[] = {
+    Client("claude-code", "Claude Code", EntryFormat::typed_json)
+        .user_file("mcpServers", {"CLAUDE_CONFIG_DIR", "", ".claude.json"})
+        .project_file(".mcp.json")
+        .sign(".claude")
+        .replaces("${")
+        .approval(nullptr, nullptr,
+                  "it asks for each tool; without a person: claude -p ... --allowedTools "
+                  "'mcp__codeexec__*'")
+        .shell("Bash", claude_setting()),
+    Client("claude-desktop", "Claude Desktop", EntryFormat::json)
+        .user_file("mcpServers",
+                   {"XDG_CONFIG_HOME", ".config/", "Claude/claude_desktop_config.json"}),
+    Client("cursor", "Cursor", EntryFormat::json)
+        .user_file("mcpServers", {"", "", ".cursor/mcp.json"})
+        .project_file(".cursor/mcp.json")
+        .replaces("${")
+        .shell_by_hand("terminal tool",
+                       "its editor asks for each command that is on no allowlist of Cursor "
+                       "Settings, Agents; cursor-agent refuses all with \"Shell(**)\" in "
+                       "permissions.deny of ~/.cursor/cli-config.json"),
+    Client("vscode", "VS Code", EntryFormat::typed_json)
+        .user_file("servers", {"XDG_CONFIG_HOME", ".config/", "Code/User/mcp.json"})
+        .project_file(".vscode/mcp.json")
+        .replaces("${")
+        .shell_by_hand("terminal tools",
+                       "deselect them with Configure Tools, the tools button of the Chat view"),
+    Client("codex", "Codex", EntryFormat::toml)
+        .user_file("mcp_servers", {"CODEX_HOME", ".codex/", "config.toml"})
+        .project_file(".codex/config.toml")
+        .approval("default_tools_approval_mode", "\"approve\"",
+                  "without a person codex exec refuses tools that nobody approved")
+        // In TOML; see codex_features.
+        .shell("shell tool", is_value({"features", "shell_tool"}, "false")),
+    Client("gemini", "Gemini CLI", EntryFormat::json)
+        .user_file("mcpServers", {"", "", ".gemini/settings.json"})
+        .project_file(".gemini/settings.json")
+        .replaces("$")
+        .approval("trust", "true",
+                  "without a person it shows no tool of a server that is not trusted; the folder "
+                  "must be trusted, too, or gemini --skip-trust")
+        .shell("run_shell_command", in_list({"tools", "exclude"}, "run_shell_command")),
+    Client("qwen", "Qwen Code", EntryFormat::json)
+        .user_file("mcpServers", {"", "", ".qwen/settings.json"})
+        .project_file(".qwen/settings.json")
+        .replaces("$")
+        .approval("trust", "true",
+                  "without a person it refuses tools of a server that is not trusted")
+        .shell("run_shell_command", in_list({"tools", "disabled"}, "run_shell_command")),
+    Client("opencode", "opencode", EntryFormat::opencode_json)
+        .user_file("mcp", {"XDG_CONFIG_HOME", ".config/", "opencode/opencode.json"})
+        .project_file("opencode.json")
+        .replaces("{env:")
+        .shell("bash", is_value({"permission", "bash"}, "deny")),
+    Client("cline", "Cline", EntryFormat::json)
+        .user_file("mcpServers",
+                   {"CLINE_DATA_DIR", ".cline/data/", "settings/cline_mcp_settings.json"})
+        .sign(".cline")
+        .shell("run_commands", cline_setting()),
+    Client("continue", "Continue", EntryFormat::json)
+        .user_file("mcpServers", {"CONTINUE_GLOBAL_DIR", ".continue/", "mcpServers/codeexec.json"})
+        .project_file(".continue/mcpServers/codeexec.json")
+        .sign(".continue")
+        .replaces("${{")
+        .shell_by_hand("terminal command tool",
+                       "set it to Excluded in the list of tools; cn reads \"exclude: [Bash]\" in "
+                       "~/.continue/permissions.yaml"),
+    Client("copilot", "Copilot CLI", EntryFormat::copilot_json)
+        .user_file("mcpServers", {"COPILOT_HOME", ".copilot/", "mcp-config.json"})
+        .project_file(".github/mcp.json")
+        .replaces("${")
+        .approval(nullptr, nullptr,
+                  "it asks for each tool; without a person: copilot -p ... --allow-tool=codeexec")
+        .shell_by_hand("shell tool", "start it as copilot --deny-tool=shell"),
+    Client("zed", "Zed", EntryFormat::json)
+        .user_file("context_servers", {"XDG_CONFIG_HOME", ".config/", "zed/settings.json"})
+        .shell("terminal tool",
+               is_value({"agent", "tool_permissions", "tools", "terminal", "default"}, "deny")),
+    Client("windsurf", "Windsurf", EntryFormat::json)
+        .user_file("mcpServers", {"", "", ".codeium/windsurf/mcp_config.json"})
+        .replaces("${")
+        .shell_by_hand("terminal tool",
+                       "switch Auto Execution off in its settings, then it asks for each command"),
+    Client("massgen", "MassGen", EntryFormat::yaml)
+        .user_file("", {"", ".config/massgen/", "config.yaml"})
+        .replaces("${")
+        .shell_by_hand("command line tool",
+                       "the name command_line of this entry takes its place: it adds none of its "
+                       "own")};
+
+// A user's file; empty when no variable names a folder for it.
+std::string user_path(const UserFile& file) {
+  const char* folder = std::getenv(file.variable);
+  const bool has_own = folder && folder[0] == '/';
+  if (!has_own) folder = std::getenv("HOME");
+  if (!folder || folder[0] != '/') return {};
+  return concat("%/%%", {folder, has_own ? "" : file.folder, file.file});
+}
+
+// The folder that a path lies in.
+std::string folder_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return path.substr(0, slash == 0 ? 1 : slash);
+}
+
+bool is_there(const std::string& path) {
+  struct stat status {};
+  return !path.empty() && ::stat(path.c_str(), &status) == 0;
+}
+
+// The folder that a relative path begins in: the current one, or the one that its `..` lead to.
+std::string first_folder_of(std::string_view path) {
+  std::string folder = ".";
+  for (std::size_t at = 0; path.substr(at, 3) == "../"sv; at += 3) folder += "/..";
+  return folder;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Clients known_clients() { return {std::begin(clients), std::end(clients)}; }
+
+const Client* find_client(std::string_view name) {
+  for (const Client& client : clients)
+    if (client.name == name) return &client;
+  return nullptr;
+}
+
+std::string client_names() {
+  std::string names;
+  for (const Client& client : clients) append_all(names, {names.empty() ? "" : ", ", client.name});
+  return names;
+}
+
+bool seems_installed(const Client& client) {
+  if (client.format == EntryFormat::yaml) return true;
+  const std::string file = user_path(client.user);
+  const bool has_sign = client.installed[0] != '\0';
+  return file.empty() || is_there(file) || (!has_sign && is_there(folder_of(file))) ||
+         (has_sign && is_there(user_path({"", "", client.installed})));
+}
+
+Expected<ClientPlace> client_place_of(const Client& client, const std::string& file) {
+  ClientPlace place;
+  place.file = file.empty() ? user_path(client.user) : file;
+  if (place.file.empty())
+    return make_error(ErrorCode::invalid_argument,
+                      "HOME names no folder: give the client's file, as --write FILE");
+  const OwnShell& shell = client.own_shell;
+  if (!shell.has_file()) place.settings = place.file;
+  if (file.empty()) {
+    if (shell.has_file()) place.settings = user_path(shell.user);
+    return place;
+  }
+  const std::string_view own = client.project;
+  const bool is_of_project = !own.empty() && (file == own || ends_with(file, concat({"/", own})));
+  if (file[0] != '/')
+    place.project = first_folder_of(file);
+  else if (is_of_project)
+    place.project = file.substr(0, file.size() - own.size());
+  if (shell.has_file() && shell.project && is_of_project)
+    place.settings =
+        concat({std::string_view(file).substr(0, file.size() - own.size()), shell.project});
+  if (shell.has_file() && file == user_path(client.user)) place.settings = user_path(shell.user);
+  return place;
+}
+
+}  // inner
+
+// program/client_write.cpp ------------------------------------------------------------------------
+// A client's file is read, and a changed one takes its place.
+//
+//   read -> (edits) -> difference -> link FILE.bak to the old file -> rename a new one to its name
+
+namespace {
+
+// Gives the old file a second name, which stays when a new file takes its first one: `name`, and
+// whether it is new. A name that is in use is not taken, unless it has the same bytes. Returns what
+// is wrong, or nothing.
+std::string keep_old_file(const std::string& path, const std::string& text, std::string& name,
+                          bool& is_new) {
+  for (int number = 0; number < 100; ++number) {
+    name = concat("%.bak", {path});
+    if (number > 0) append_all(name, ".%", {number});
+    is_new = ::link(path.c_str(), name.c_str()) == 0;
+    if (!is_new && errno != EEXIST) return concat("%: %", {in_quotes(name), errno_text(errno)});
+    // A link could lead to the file that is replaced.
+    struct stat status {};
+    const bool is_file = ::lstat(name.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+    if (!is_new && !is_file) continue;
+    const auto kept = read_whole_file(name, longest_client_file, "backup"sv);
+    if (kept && *kept == text) return {};
+    if (!is_new) continue;
+    (void)::unlink(name.c_str());
+    return "it changed meanwhile; end the client and try again";
+  }
+  return "it has 100 backups";
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string ClientFile::read(const std::string& name, const std::string& project) {
+  path = name;
+  auto found = canonical_path(name);
+  if (!found) return found.error().message;
+  path = std::move(*found);
+  if (!project.empty()) {
+    const auto folder = canonical_path(project);
+    if (!folder) return folder.error().message;
+    if (!codeexec::is_within(path, *folder))
+      return concat(
+          "a link leads out of the project, to %: give that name to --write, if it is "
+          "meant",
+          {in_quotes(path)});
+  }
+  const auto old = read_whole_file(path, longest_client_file, "file of the client"sv);
+  is_new = !old && old.error().system_error == ENOENT;
+  if (!old && !is_new) return old.error().message;
+  if (old) before = *old;
+  text = before;
+  return {};
+}
+
+std::string ClientFile::difference() const {
+  return text == before ? std::string() : unified_diff(printable(path), before, text);
+}
+
+std::string ClientFile::write() {
+  std::string kept;
+  bool has_link = false;
+  if (!is_new) {
+    if (std::string problem = keep_old_file(path, before, kept, has_link); !problem.empty())
+      return problem;
+  }
+  FileWrite how;
+  how.only_new = is_new;
+  ::umask(077);  // an option may hold a secret
+  if (const auto written = Files(PathRules(), "/").write(path, text, how); !written) {
+    if (has_link) (void)::unlink(kept.c_str());
+    return written.error().message;
+  }
+  backup = kept;
+  return {};
+}
+
+}  // inner
+
+// program/doctor.cpp ------------------------------------------------------------------------------
+// --doctor: checks that commands can run, and prints a line for each thing that they need.
+//
+// For a container a probe runs in it, and its output is compared with the options: an engine may
+// ignore bounds without an error.
+
+namespace {
+
+// Prints names and values of the surroundings of a command, one a line.
+constexpr char probe_script[] =
+    "exec 2>/dev/null; echo user $(id -u):$(id -g); "
+    "( : >.codeexec-probe ) && rm -f .codeexec-probe && echo workspace yes; "
+    "( : >/codeexec-probe ) && rm -f /codeexec-probe && echo root yes; "
+    "while read -r i _; do case $i in lo:*) ;; *:*) echo interface $i;; esac; done </proc/net/dev; "
+    "cd /sys/fs/cgroup; for f in memory.max memory/memory.limit_in_bytes; do "
+    "read -r v <$f && echo memory $v; done; "
+    "for f in pids.max pids/pids.max; do read -r v <$f && echo pids $v; done; :";
+
+// The value of a name in that output; empty: it is not there.
+std::string probed(const std::string& output, std::string_view key) {
+  const std::string lines = concat("\n%", {output});
+  const std::size_t at = lines.find(concat("\n% ", {key}));
+  if (at == std::string::npos) return {};
+  const std::size_t begin = at + key.size() + 2;
+  return lines.substr(begin, lines.find('\n', begin) - begin);
+}
+
+// The steps of the examination, in their order. Each adds its lines; false: the next ones make no
+// sense.
+
+// The engine itself may not answer though its program is there. Docker and podman have the version
+// in different members.
+bool check_version(const ContainerExecutor& executor, DoctorReport& report) {
+  const EngineOptions& engine = executor.container_options().engine;
+  const auto info = ask_engine(engine, words_of({"info", "--format", "{{json .}}"}),
+                               engine.call_timeout, "reach the container engine"sv);
+  if (!info) return report.add("engine", false, "%", {info.error().message});
+  const auto parsed = Json::parse(*info);
+  if (!parsed) return report.add("engine", false, "%", {parsed.error().message});
+  const std::string* version = &(*parsed)["ServerVersion"sv].as_string();
+  if (version->empty()) version = &(*parsed)["version"sv]["Version"sv].as_string();
+  if (version->empty())
+    return report.add("engine", false, "no engine answers %", {in_quotes(engine.program)});
+  return report.add("engine", true, "%, engine version %", {engine.program, *version});
+}
+
+bool check_image(const ContainerExecutor& executor, DoctorReport& report) {
+  const ContainerOptions& wanted = executor.container_options();
+  const auto image = inspect(wanted.engine, "image", wanted.image);
+  if (!image) return report.add("image", false, "%", {image.error().message});
+  if (!image->is_null()) return report.add("image", true, "% is here", {wanted.image});
+  return report.add(
+      "image", false, "% is not here: build it (sh docker/build.sh%), or pull it (% pull %)",
+      {wanted.image, wanted.sudo ? " --sudo" : "", wanted.engine.program, wanted.image});
+}
+
+// For information: containers of other servers are no fault.
+bool list_ours(const ContainerExecutor& executor, DoctorReport& report) {
+  const EngineOptions& engine = executor.container_options().engine;
+  auto ours = ask_engine(engine,
+                         words_of({"ps", "-a", "--filter", "label=codeexec.managed=1", "--format",
+                                   "{{.Names}} ({{.Status}})"}),
+                         engine.call_timeout, "list containers"sv);
+  if (!ours) {
+    report.add("containers", false, "%", {ours.error().message});
+    return true;
+  }
+  std::replace(ours->begin(), ours->end(), '\n', ' ');
+  return report.add(
+      "containers", true, "%%",
+      {ours->empty() ? "none of codeexec are there" : "of codeexec, also of other programs: ",
+       *ours});
+}
+
+// Commands run as the owner of the workspace, unless an option says otherwise. They must be able to
+// write to it.
+void check_user(const ContainerExecutor& executor, const std::string& probes,
+                DoctorReport& report) {
+  const bool writes = !probed(probes, "workspace").empty();
+  report.add("workspace", writes, "%%",
+             {executor.workspace(),
+              writes ? " can be written to by commands"
+                     : " cannot be written to by commands: give it to the user of the commands, or "
+                       "make it a root that may be written to"});
+  const std::string user = user_of(executor.container_options());
+  const std::string runs_as = probed(probes, "user"sv);
+  report.add(
+      "user", runs_as == user || !is_number(std::string_view(user).substr(0, user.find(':'))),
+      "commands run as %%",
+      {runs_as,
+       starts_with(runs_as, "0:"sv) ? ", root without capabilities: the workspace is root's" : ""});
+}
+
+// The network is compared both ways: a container that reaches nothing though it should is wrong,
+// too. The bounds are read from the cgroup of the command, where both versions have them at two
+// places.
+void check_limits(const ContainerOptions& wanted, const std::string& probes, DoctorReport& report) {
+  const bool alone = probed(probes, "interface"sv).empty();
+  const std::string network_name = network(wanted);
+  report.add("network", alone == (network_name == "none"), "network %%",
+             {network_name, alone ? ": nothing is reached" : ""});
+  std::string missing;
+  for (const auto& [key, bound] :
+       {std::pair<const char*, std::uint64_t>("memory", wanted.memory), {"pids", wanted.pids}})
+    if (bound != 0 && probed(probes, key) != concat({bound})) append_all(missing, " %", {key});
+  if (*wanted.read_only_root && !probed(probes, "root"sv).empty()) missing += " read_only_root";
+  report.add(
+      "limits", missing.empty(), "%%%",
+      {missing.empty() ? "all bounds are in force" : "not in force:", missing,
+       missing.empty() ? "" : " (the engine may not use cgroups for it: rootless, cgroup v1)"});
+  if (const std::string weak = weakened_by(wanted); !weak.empty())
+    report.add("options", false, "the container is held less by %", {weak});
+}
+
+bool check_commands(const ContainerExecutor& executor, DoctorReport& report) {
+  if (const auto ok = executor.ensure(); !ok)
+    return report.add("container", false, "%", {ok.error().message});
+  const Result result = executor.run(probe_script);
+  if (!report.add("command", result.succeeded(), "%", {result.summary()})) return false;
+  check_user(executor, result.out, report);
+  check_limits(executor.container_options(), result.out, report);
+  // The first command has waited for the agent.
+  const Result again = executor.run("true");
+  return report.add(
+      "agent", again.succeeded(), "a command takes % s",
+      {seconds_text(std::chrono::duration_cast<std::chrono::milliseconds>(again.wall_time))});
+}
+
+// Colours are for people at a terminal who have not switched them off (no-color.org).
+bool shows_colours() {
+  const char* const off = std::getenv("NO_COLOR");
+  const char* const terminal = std::getenv("TERM");
+  return ::isatty(STDOUT_FILENO) != 0 && !(off && *off) && !(terminal && terminal == "dumb"sv);
+}
+
+struct StateColour {
+  std::string_view state;
+  const char* colour;
+};
+constexpr StateColour state_colours[] = {
+    {"ok   ", "\033[32m"}, {"warn ", "\033[33m"}, {"FAIL ", "\033[1;31m"}};
+
+std::string coloured(std::string_view lines) {
+  std::string result;
+  while (!lines.empty()) {
+    const std::string_view line = take_part(lines, '\n');
+    for (const auto& [state, colour] : state_colours)
+      if (starts_with(line, state))
+        append_all(result, "%%\033[0m%\n", {colour, state, line.substr(state.size())});
+  }
+  return result;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+bool DoctorReport::add(std::string_view subject, bool is_well, const char* form, Pieces values) {
+  all_is_well = all_is_well && is_well;
+  add_line(is_well ? "ok   " : "FAIL ", subject, concat(form, values));
+  return is_well;
+}
+
+void DoctorReport::doubt(std::string_view subject, const char* form, Pieces values) {
+  add_line("warn ", subject, concat(form, values));
+}
+
+void DoctorReport::add_line(const char* state, std::string_view subject, std::string_view message) {
+  append_all(text, "%%%%\n",
+             {state, printable(subject), message.empty() ? "" : ": ", printable(message)});
+}
+
+int DoctorReport::print() const {
+  return print_answer(shows_colours() ? coloured(text) : text, all_is_well ? 0 : 1);
+}
+
+// The probe is a command of ours: it must not be refused by the policy, recorded, or leave a
+// container or a log behind.
+DoctorReport examine_container(ContainerExecutorOptions options) {
+  DoctorReport report;
+  options.policy = {};
+  options.policy.disabled_rules = {"rm-protected"};  // a file of its own in /
+  options.delete_guard = false;
+  options.audit_file.clear();
+  options.on_audit = {};
+  options.container.persistent = false;
+  options.container.system_packages = {};
+  options.container.python_packages = {};
+  options.container.npm_packages = {};
+  options.container.log_file.clear();
+  const auto executor = ContainerExecutor::create(options);
+  if (!executor) {
+    report.add("options", false, "%", {executor.error().message});
+    return report;
+  }
+  for (const auto step : {check_version, check_image, list_ours, check_commands})
+    if (!step(*executor, report)) break;
+  return report;
+}
+
+DoctorReport examine_place(const ServerConfig& config, const CommandPlace& place) {
+  DoctorReport report;
+  if (config.use & Option::places) {
+    const PlaceFacts facts = static_cast<const PlaceExecutor&>(*place.executor).facts();
+    report.add("place", true, "% (%), agent %, user %, home %",
+               {facts.host, facts.machine, facts.version, facts.uid, facts.home});
+    // A place that was reached without a workspace of its own has the same files.
+    report.add("workspace", true, "%%",
+               {place.executor->workspace(),
+                facts.workspace.empty() ? " has the same files there" : " is only there"});
+  }
+  examine_protection(config, place, report);
+  if (const std::string note = note_of_no_project(config); !note.empty())
+    report.doubt("project", "%", {note});
+  return report;
+}
+
+}  // inner
+
+// program/feature.cpp -----------------------------------------------------------------------------
+// The program apart from its server: what answers its options, and when.
+
+namespace {
+
+void begin_program(ServerConfig& config) { config.program = new_shared<ProgramConfig>(); }
+
+// Called as fastmcp it is MassGen's server, or becomes the next program of that name.
+Expected<bool> read_call_of_massgen(int argc, char** argv, ServerConfig& config) {
+  if (!is_called_fastmcp(argc, argv)) return false;
+  if (!starts_massgen_server(argc, argv)) {
+    config.invocation.ended = run_next_fastmcp(argv);
+    return true;
+  }
+  if (auto ok = read_massgen_call(argc, argv, config); !ok) return ok.failure();
+  return true;
+}
+
+Expected<void> settle_program(ServerConfig& config) {
+  const ProgramConfig& call = *config.program;
+  config.local.sandbox.explain = call.explain || call.doctor;
+  config.reach_place = call.doctor || call.sandbox_report;
+  return {};
+}
+
+// A transcript must not lie where commands may write.
+Expected<void> check_transcript(const ServerConfig& config, const Executor& executor) {
+  if (config.program->transcript.empty()) return {};
+  const auto path = canonical_path(config.program->transcript);
+  if (!path) return with_prefix("transcript: ", {}, path.error());
+  const PathRules rules = executor.file_rules();
+  if (!rules.restricted() || rules.permission(*path) != Permission::write) return {};
+  return make_error(ErrorCode::invalid_argument,
+                    "transcript: % lies where commands may write: choose a place outside",
+                    {in_quotes(*path)});
+}
+
+int verify_audit(const std::string& path) {
+  bool is_whole = true;
+  const auto text = verified_audit(path, is_whole);
+  if (!text) return fail(2, text.error().message);
+  return print_answer(*text, is_whole ? 0 : 1);
+}
+
+// --report. Its findings go where the page does not.
+int report(const ProgramConfig& call) {
+  const auto text = write_report(call.report, call.output.value_or(std::string()));
+  if (!text) return fail(2, text.error().message);
+  if (call.output && !print(*text)) return fail(1, "cannot write to standard output");
+  if (!call.output) warn(text->substr(0, text->size() - 1));
+  return 0;
+}
+
+std::optional<int> answer_of_call(const ServerConfig& config) {
+  const ProgramConfig& call = *config.program;
+  if (call.help_all) return print(call.json ? help_json(config) : help_text(config, true)) ? 0 : 1;
+  if (call.verify_audit) return verify_audit(*call.verify_audit);
+  if (!call.report.empty()) return report(call);
+  if (call.client_config) return run_client_config(config);
+  if (call.massgen_path) return print_massgen_path();
+  return {};
+}
+
+// --doctor of what has no executor of its own, and the start of the transcript.
+std::optional<int> begin_commands(ServerConfig& config) {
+  ProgramConfig& call = *config.program;
+  if (config.use == Option::users) {
+    if (!call.doctor) return {};
+    const auto containers = create_user_containers(config);
+    if (!containers) return fail(2, containers.error().message);
+    drop_variables(config);
+    warn_of_bare_patterns(config);
+    return examine_container({ExecutorOptions(), containers->options().container, {}}).print();
+  }
+  if (call.doctor && config.use == Option::kubernetes) {
+    const std::string rights = kubernetes_rights(kubernetes_options(config));
+    if (!print(rights)) return fail(1, "cannot write to standard output");
+    if (rights.find("FAIL ") != std::string::npos) return 1;
+  }
+  if (!call.transcript.empty()) {
+    if (auto ok = call.written.open(call.transcript); !ok) return fail(2, ok.error().message);
+    config.local.on_audit = [&call](const AuditRecord& record) {
+      if (const std::string problem = call.written.add(record); !problem.empty()) warn(problem);
+    };
+  } else if (call.replay) {
+    config.local.on_audit = [](const AuditRecord&) {};  // so that output is hashed
+  }
+  return {};
+}
+
+// --doctor, where there is a place or the reason why there is none.
+int run_doctor(const ServerConfig& config, const Expected<CommandPlace>& place) {
+  if (!place) {
+    DoctorReport report;
+    report.add("place", false, "%", {place.error().message});
+    return report.print();
+  }
+  DoctorReport report = config.use == Option::docker
+                            ? examine_container(container_executor_options(config))
+                            : examine_place(config, *place);
+  add_clients(report);
+  return report.print();
+}
+
+std::optional<int> answer_of_program(const ServerStep& step) {
+  ServerConfig& config = step.config;
+  const ProgramConfig& call = *config.program;
+  switch (step.moment) {
+    case ServerStep::called:
+      return answer_of_call(config);
+    case ServerStep::guarded:
+      if (call.lists_places()) return list_places(config);
+      return {};
+    case ServerStep::settled:
+      return begin_commands(config);
+    case ServerStep::failed:
+      if (call.doctor && (config.use & Option::places)) return run_doctor(config, *step.place);
+      return {};
+    case ServerStep::examined:
+      if (call.sandbox_report) return print_sandbox_report((*step.place)->sandbox, call);
+      if (call.doctor) return run_doctor(config, *step.place);
+      return {};
+    case ServerStep::ready:
+      if (call.replay) return replay(*(*step.place)->executor, *call.replay, call.json, *step.stop);
+      return {};
+    default:
+      return {};
+  }
+}
+
+constexpr Feature program_feature = [] {
+  Feature feature;
+  feature.options = program_options;
+  feature.begin = begin_program;
+  feature.read = read_call_of_massgen;
+  feature.check_call = check_program_call;
+  feature.settle = settle_program;
+  feature.answer = answer_of_program;
+  feature.check_executor = check_transcript;
+  return feature;
+}();
+
+}  // namespace
+
+namespace features {
+
+const ServerFeature& program = program_feature;
+
+}  // namespace features
+
+// program/help_json.cpp ---------------------------------------------------------------------------
+// --help-all --json: the table of options for programs.
+
+namespace {
+
+struct ModeName {
+  Option::Where mode;
+  std::string_view name;
+};
+// The profile is as good as a mode.
+constexpr ModeName mode_names[] = {{Option::local, "local"},
+                                   {Option::docker, "docker"},
+                                   {Option::users, "user-container"},
+                                   {Option::command, "command"},
+                                   {Option::ssh, "ssh"},
+                                   {Option::slurm, "slurm"},
+                                   {Option::kubernetes, "kubernetes"}};
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string help_json(const ServerConfig& config) {
+  Json list = Json::array();
+  for (const Option* const option : config.options) {
+    const bool is_setting = option->group() != Option::command_line;
+    std::vector<std::string> modes;
+    for (const ModeName& row : mode_names)
+      if (is_setting && (option->where() & row.mode)) add_words(modes, {row.name});
+    Json object = Json::object();
+    set_member(object, "option", std::string(option->name()));
+    set_member(object, "value", std::string(option->value()));
+    set_member(object, "default", std::string(option->usual()));
+    set_member(object, "help", full_help(*option, config));
+    set_member(object, "other_key", std::string(option->other_key()));
+    set_member(object, "group", std::string(group_name(option->group())));
+    set_member(object, "often", option->is_often_needed());
+    set_member(object, "choices", joined(choices_of(*option, config), ", "sv));
+    set_member(object, "modes", list_of(modes));
+    list.push_back(std::move(object));
+  }
+  return list.dump() + "\n";
+}
+
+}  // inner
+
+// program/json_edit.cpp ---------------------------------------------------------------------------
+// Changes of a JSON text: a member is set or taken out, and all other bytes stay.
+
+namespace {
+
+constexpr std::string_view json_blanks = " \t\r\n";
+constexpr std::size_t npos = std::string_view::npos;
+
+// Behind the value that begins at text[at], in a text that is valid JSON.
+std::size_t json_value_end(std::string_view text, std::size_t at) {
+  if ("\"{["sv.find(text[at]) == npos)
+    return std::min(text.find_first_of(",]} \t\r\n", at), text.size());
+  std::size_t depth = 0;
+  do {
+    const char c = text[at++];
+    if (c == '{' || c == '[') ++depth;
+    if (c == '}' || c == ']') --depth;
+    if (c != '"') continue;
+    for (; text[at] != '"'; ++at)
+      if (text[at] == '\\') ++at;
+    ++at;
+  } while (depth > 0);
+  return at;
+}
+
+// A member of an object in such a text, or an item of a list.
+struct JsonPart {
+  std::size_t name = npos;  // where it begins, with its name
+  std::size_t value = npos;
+  std::size_t end = npos;  // of its value
+};
+
+// A part, or the last one when none passes; and the end of the part before it.
+struct FoundPart : JsonPart {
+  bool found = false;
+  std::size_t before = npos;  // npos: it is the first
+  bool is_empty() const { return name == npos; }
+};
+
+// Walks through the members of an object, or the items of a list, up to the one that passes.
+FoundPart find_part(std::string_view text, std::size_t container,
+                    FunctionRef<bool(const JsonPart&)> passes) {
+  const bool has_names = text[container] == '{';
+  FoundPart part;
+  for (std::size_t at = container + 1; !part.found;) {
+    at = text.find_first_not_of(" \t\r\n,", at);
+    if (text[at] == '}' || text[at] == ']') break;
+    part.before = part.end;
+    part.name = part.value = at;
+    if (has_names) part.value = text.find_first_not_of(" \t\r\n:", json_value_end(text, at));
+    at = part.end = json_value_end(text, part.value);
+    part.found = passes(part);
+  }
+  return part;
+}
+
+// A name that is spelled with escapes is not found.
+FoundPart find_member(std::string_view text, std::size_t object, std::string_view name) {
+  const std::string spelled = Json(name).dump();
+  return find_part(text, object, [&](const JsonPart& part) {
+    return text.substr(part.name, json_value_end(text, part.name) - part.name) == spelled;
+  });
+}
+
+// The line end and the blanks before text[at]; empty when something else stands on its line.
+std::string line_before(std::string_view text, std::size_t at) {
+  const std::size_t last = at == 0 ? npos : text.find_last_not_of(" \t", at - 1);
+  if (last == npos || text[last] != '\n') return {};
+  return concat(
+      {last > 0 && text[last - 1] == '\r' ? "\r\n" : "\n", text.substr(last + 1, at - last - 1)});
+}
+
+// How the outermost object is laid out.
+struct JsonLayout {
+  explicit JsonLayout(std::string_view text) : root(text.find_first_not_of(json_blanks)) {
+    const std::size_t first = text.find_first_not_of(json_blanks, root + 1);
+    const std::string line = line_before(text, first);
+    const std::size_t end_size = starts_with(line, "\r"sv) ? 2 : 1;
+    if (line.size() > end_size) unit = line.substr(end_size);
+    line_end = end_size == 2 ? "\r\n" : "\n";
+  }
+  std::size_t root;
+  std::string unit = "  ";
+  std::string line_end = {};
+};
+
+JsonLimits strict_limits() {
+  JsonLimits limits;
+  limits.unique_names = true;
+  return limits;
+}
+
+// The value with a member set, as the text must say it afterwards.
+Json with_member(const Json& object, const MemberPath& path, std::size_t depth, const Json& value) {
+  if (depth == path.size()) return value;
+  Json changed = object.is_object() ? object : Json::object();
+  changed.set(path[depth], with_member(object[path[depth]], path, depth + 1, value));
+  return changed;
+}
+
+// Names with escapes occur twice after an edit that did not find them.
+const char* check_edit(std::string_view text, const Json& wanted) {
+  const auto now = Json::parse(text, strict_limits());
+  return now && *now == wanted ? ""
+                               : "a name in it has escapes, so it cannot be edited for certain";
+}
+
+// A value in lines: objects in several, lists in one. `line` is a line end and the indentation of
+// the line it begins on, or empty for one line; `unit` is what each level adds.
+std::string laid_out(const Json& value, const std::string& line, const std::string& unit) {
+  if (!value.is_object() || value.size() == 0) return value.dump();
+  const std::string inner_line = line.empty() ? line : concat({line, unit});
+  std::string text = "{";
+  for (const Json::Member& member : value.members()) {
+    if (text.size() > 1) append_all(text, {",", line.empty() ? " " : ""});
+    append_all(text, {inner_line, Json(member.name).dump(), ": ",
+                      laid_out(member.value, inner_line, unit)});
+  }
+  return concat({text, line, "}"});
+}
+
+// What other programs may read and this one does not edit, outside of strings.
+std::string extension_in(std::string_view text) {
+  std::size_t comma = npos;  // the last sign, when that is one
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const char next = at + 1 < text.size() ? text[at + 1] : '\0';
+    if (c == '"') {
+      for (++at; at < text.size() && text[at] != '"'; ++at)
+        if (text[at] == '\\') ++at;
+    }
+    if (c == '/' && (next == '/' || next == '*'))
+      return concat("it has a comment at %, and would lose it", {line_and_column(text, at)});
+    if ((c == '}' || c == ']') && comma != npos)
+      return concat("it has a comma before a closing bracket at %", {line_and_column(text, comma)});
+    if (json_blanks.find(c) == npos) comma = c == ',' ? at : npos;
+  }
+  return {};
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string json_trouble(std::string_view text) {
+  if (text.find_first_not_of(json_blanks) == npos) return {};
+  if (starts_with(text, "\xef\xbb\xbf"sv))
+    return "it is not plain JSON: it begins with a byte order mark (BOM)";
+  const auto value = Json::parse(text, strict_limits());
+  if (value) return value->is_object() ? "" : "it is no JSON object";
+  const std::string extension = extension_in(text);
+  return concat("it is not plain JSON: %", {extension.empty() ? value.error().message : extension});
+}
+
+std::string set_json_member(std::string& text, const MemberPath& path, const Json& value) {
+  if (std::string problem = json_trouble(text); !problem.empty()) return problem;
+  if (text.find_first_not_of(json_blanks) == npos) {
+    text = concat({laid_out(with_member(Json(), path, 0, value), "\n", "  "), "\n"});
+    return {};
+  }
+  const Json before = *Json::parse(text, strict_limits());
+  const JsonLayout layout(text);
+  std::string line = layout.line_end;
+  std::size_t object = layout.root;
+  std::size_t depth = 0;
+  FoundPart part;
+  for (;; ++depth) {
+    part = find_member(text, object, path[depth]);
+    if (!part.found || depth + 1 == path.size()) break;
+    if (text[part.value] != '{') return concat("its % is no object", {path[depth]});
+    line = line_before(text, part.name);
+    object = part.value;
+  }
+  const Json added = with_member(
+      Json(), MemberPath(path.begin() + static_cast<std::ptrdiff_t>(depth) + 1, path.end()), 0,
+      value);
+  if (part.found || !part.is_empty()) line = line_before(text, part.name);
+  std::string piece = laid_out(added, line, layout.unit);
+  if (part.found) {
+    text.replace(part.value, part.end - part.value, piece);
+  } else if (part.is_empty()) {
+    const Json whole = Json::object({{std::string(path[depth]), added}});
+    text.replace(object, json_value_end(text, object) - object, laid_out(whole, line, layout.unit));
+  } else {
+    text.insert(part.end,
+                concat(",%%: %", {line.empty() ? " " : line, Json(path[depth]).dump(), piece}));
+  }
+  return check_edit(text, with_member(before, path, 0, value));
+}
+
+std::string add_to_json_list(std::string& text, const MemberPath& path, std::string_view item) {
+  if (std::string problem = json_trouble(text); !problem.empty()) return problem;
+  const auto value = Json::parse(text, strict_limits());
+  const Json* list = value ? &*value : nullptr;
+  for (std::size_t i = 0; list && i < path.size(); ++i) list = list->find(path[i]);
+  if (!list) return set_json_member(text, path, Json::array({Json(item)}));
+  if (!list->is_array()) return concat("its % is no list", {path.back()});
+  for (const Json& one : list->items())
+    if (one == Json(item)) return {};
+  Json longer = *list;
+  longer.push_back(Json(item));
+  std::size_t at = text.find_first_not_of(json_blanks);
+  for (const std::string_view name : path) {
+    const FoundPart part = find_member(text, at, name);
+    if (!part.found) return "a name in it has escapes, so it cannot be edited for certain";
+    at = part.value;
+  }
+  const FoundPart last = find_part(text, at, [](const JsonPart&) { return false; });
+  const std::string added = Json(item).dump();
+  if (last.is_empty()) {
+    text.replace(at, json_value_end(text, at) - at, concat({"[", added, "]"}));
+  } else {
+    const std::string line = line_before(text, last.name);
+    text.insert(last.end, concat({",", line.empty() ? " " : line, added}));
+  }
+  return check_edit(text, with_member(*value, path, 0, longer));
+}
+
+}  // inner
+
+namespace {
+
+// Takes a part out of its object or list, with the comma and the line that go with it.
+void cut_part(std::string& text, std::size_t container, const FoundPart& part) {
+  const std::size_t next = text.find_first_not_of(json_blanks, part.end);
+  if (part.before != npos)
+    text.erase(part.before, part.end - part.before);
+  else if (text[next] == ',')
+    text.erase(part.name, text.find_first_not_of(json_blanks, next + 1) - part.name);
+  else
+    text.erase(container + 1, next - container - 1);
+}
+
+// The places of the members of a path; shorter when one is not there.
+std::vector<std::size_t> containers_on(std::string_view text, const MemberPath& path) {
+  std::vector<std::size_t> places = {text.find_first_not_of(json_blanks)};
+  for (const std::string_view name : path) {
+    if (places.back() == npos || text[places.back()] != '{') break;
+    const FoundPart part = find_member(text, places.back(), name);
+    if (!part.found) break;
+    places.push_back(part.value);
+  }
+  return places;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string remove_json_member(std::string& text, const MemberPath& path) {
+  if (std::string problem = json_trouble(text); !problem.empty()) return problem;
+  MemberPath left = path;
+  for (bool is_emptied = true; is_emptied && !left.empty(); left.pop_back()) {
+    const std::vector<std::size_t> places = containers_on(text, left);
+    if (places.size() <= left.size()) return {};
+    const std::size_t object = places[left.size() - 1];
+    cut_part(text, object, find_member(text, object, left.back()));
+    is_emptied = find_member(text, object, ""sv).is_empty();
+  }
+  return json_trouble(text);
+}
+
+std::string remove_from_json_list(std::string& text, const MemberPath& path,
+                                  std::string_view item) {
+  if (std::string problem = json_trouble(text); !problem.empty()) return problem;
+  const std::vector<std::size_t> places = containers_on(text, path);
+  if (places.size() <= path.size() || text[places.back()] != '[') return {};
+  const std::string spelled = Json(item).dump();
+  const std::string_view whole = text;
+  const FoundPart part = find_part(text, places.back(), [&](const JsonPart& one) {
+    return whole.substr(one.value, one.end - one.value) == spelled;
+  });
+  if (!part.found) return {};
+  cut_part(text, places.back(), part);
+  const bool is_emptied =
+      find_part(text, places.back(), [](const JsonPart&) { return false; }).is_empty();
+  return is_emptied ? remove_json_member(text, path) : json_trouble(text);
+}
+
+}  // inner
+
+// program/list_places.cpp -------------------------------------------------------------------------
+// --places: the containers, jobs or pods of ours in an engine, as a table or as JSON.
+
+namespace {
+
+Expected<std::vector<FoundPlace>> places_of(const ServerConfig& config, bool remove_left) {
+  if (config.use == Option::slurm) return slurm_places(remove_left);
+  if (config.use == Option::kubernetes)
+    return kubernetes_places(kubernetes_options(config), remove_left);
+  return container_places(config.containers->user.container.engine, remove_left);
+}
+
+// In the largest unit that there is at least one of.
+std::string age_text(std::chrono::seconds age) {
+  const long long seconds = age.count();
+  if (seconds < 0) return "?";
+  if (seconds < 60) return concat("% s", {seconds});
+  if (seconds < 3600) return concat("% min", {seconds / 60});
+  if (seconds < 86400) return concat("% h", {seconds / 3600});
+  return concat("% d", {seconds / 86400});
+}
+
+constexpr std::size_t columns = 7;
+
+// The cells of the table, with those of its first line. The JSON is made of them, too.
+std::vector<std::string> cells_of(const std::vector<FoundPlace>& places) {
+  std::vector<std::string> cells =
+      words_of({"name", "agent", "age", "host", "pid", "owner", "state"});
+  for (const FoundPlace& place : places)
+    add_words(cells, {to_utf8(place.name), to_utf8(place.agent), age_text(place.age),
+                      to_utf8(place.host), to_utf8(place.pid),
+                      !place.maker_runs   ? "unknown"
+                      : *place.maker_runs ? "running"
+                                          : "gone",
+                      place.was_removed ? "removed" : to_utf8(place.state)});
+  return cells;
+}
+
+std::string json_text(const std::vector<FoundPlace>& places) {
+  const std::vector<std::string> cells = cells_of(places);
+  Json list = Json::array();
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    Json row = Json::object();
+    for (std::size_t column = 0; column < columns; ++column)
+      set_member(row, cells[column].c_str(), cells[(i + 1) * columns + column]);
+    set_member(row, "age", static_cast<long long>(places[i].age.count()));
+    list.push_back(std::move(row));
+  }
+  return list.dump() + "\n";
+}
+
+// Texts of other programs are made printable, as this goes to a terminal.
+std::string table_text(const std::vector<FoundPlace>& places) {
+  std::vector<std::string> cells = cells_of(places);
+  std::size_t widths[columns] = {};
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    cells[i] = printable(cells[i]);
+    widths[i % columns] = std::max(widths[i % columns], cells[i].size() + 2);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    const bool is_last = i % columns == columns - 1;
+    if (!is_last) cells[i].resize(widths[i % columns], ' ');
+    append_all(text, {cells[i], is_last ? "\n" : ""});
+  }
+  return text;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+int list_places(const ServerConfig& config) {
+  const ProgramConfig& call = *config.program;
+  const auto places = places_of(config, call.places_remove);
+  if (!places) return fail(1, in_words_of_containers(places.error()).error().message);
+  const std::string text = call.json ? json_text(*places) : table_text(*places);
+  return print_answer(text);
+}
+
+}  // inner
+
+// program/massgen.cpp -----------------------------------------------------------------------------
+// MassGen's code execution server: this program, called as fastmcp.
+//
+//   codeexec-mcp --massgen-path             a folder with a link fastmcp to this program
+//   PATH=FOLDER:$PATH massgen ...           MassGen's client finds it there and calls
+//     fastmcp run .../_code_execution_server.py:create_server -- ARGUMENTS
+//                                           read_massgen_call(): this server, with these arguments
+//     fastmcp anything else                 run_next_fastmcp(): the next one on the PATH
+//
+// What MassGen's lists of commands refuse is refused here, too (PolicyOptions::compat_lists). The
+// only tool is the one that MassGen's own rules for calls know: execute_command.
+
+namespace {
+
+constexpr char fastmcp_name[] = "fastmcp";
+// Says where the search goes on when the next program of that name is one of ours again: the
+// process and the position behind the folder it was found in, as PID:POSITION.
+constexpr char position_variable[] = "CODEEXEC_FASTMCP";
+
+// An option of MassGen's server.
+struct MassGenOption {
+  const char* name;
+  enum Use {
+    same,      // ours has the name and the meaning
+    patterns,  // regular expressions, which need to match the start of a command only
+    mode,
+    paths,
+    agent,
+    instance,
+    settings
+  } use;
+};
+constexpr MassGenOption massgen_options[] = {{"--allowed-paths", MassGenOption::paths},
+                                             {"--timeout", MassGenOption::same},
+                                             {"--max-output-size", MassGenOption::same},
+                                             {"--allowed-commands", MassGenOption::patterns},
+                                             {"--blocked-commands", MassGenOption::patterns},
+                                             {"--execution-mode", MassGenOption::mode},
+                                             {"--srt-settings", MassGenOption::settings},
+                                             {"--agent-id", MassGenOption::agent},
+                                             {"--instance-id", MassGenOption::instance},
+                                             {"--enable-sudo", MassGenOption::same},
+                                             {"--local-skills-directory", MassGenOption::same}};
+
+// The arguments of one call.
+struct MassGenCall {
+  std::string mode = "local";
+  std::string agent = {};
+  std::string instance = {};
+  std::string settings = {};
+  std::vector<std::string> paths = {};
+  std::vector<std::string> words = {};  // for read_command_line()
+};
+
+// Adds an option with each of its values, which none of can then be taken for another option.
+void add_values(std::vector<std::string>& words, std::string_view name,
+                const std::vector<std::string>& values) {
+  if (values.empty()) add_words(words, {name});
+  for (const std::string& value : values) add_words(words, {concat("%=%", {name, value})});
+}
+
+Expected<void> take_one(const Argument& argument, std::string& value) {
+  if (argument.words.size() != 1 || argument.words[0].empty())
+    return make_error(ErrorCode::invalid_argument, "% needs exactly one value, and not %",
+                      {argument.name, argument.words.size()});
+  value = argument.words[0];
+  return {};
+}
+
+Expected<void> take_massgen_argument(const Argument& argument, MassGenCall& call) {
+  const auto* const option = find_where(
+      massgen_options, [&](const MassGenOption& known) { return known.name == argument.name; });
+  if (option == std::end(massgen_options))
+    return make_error(ErrorCode::invalid_argument,
+                      "% is no option of MassGen's code execution server that is known here: take "
+                      "this program's folder from the PATH, or install a newer one",
+                      {in_quotes(argument.name)});
+  switch (option->use) {
+    case MassGenOption::mode:
+      return take_one(argument, call.mode);
+    case MassGenOption::agent:
+      return take_one(argument, call.agent);
+    case MassGenOption::instance:
+      return take_one(argument, call.instance);
+    case MassGenOption::settings:
+      return take_one(argument, call.settings);
+    case MassGenOption::paths:
+      call.paths.insert(call.paths.end(), argument.words.begin(), argument.words.end());
+      return {};
+    case MassGenOption::patterns: {
+      std::vector<std::string> patterns = argument.words;
+      for (std::string& pattern : patterns)
+        if (!pattern.empty()) pattern = concat("(?:%).*", {pattern});
+      add_values(call.words, argument.name, patterns);
+      return {};
+    }
+    default:
+      add_values(call.words, argument.name, argument.words);
+      return {};
+  }
+}
+
+// Commands run in the container that MassGen has made, which it knows by this name. An agent of
+// ours is copied there, not into the cache: MassGen puts that into the workspace. The container is
+// what confines the commands.
+Expected<void> enter_container(MassGenCall& call) {
+  if (call.agent.empty())
+    return make_error(ErrorCode::invalid_argument,
+                      "execution-mode docker needs an agent-id, by which MassGen names its "
+                      "container");
+  std::string name = concat("massgen-%", {call.agent});
+  if (!call.instance.empty()) append_all(name, {"-", call.instance});
+  const char* const given = std::getenv("CODEEXEC_PLACE_AGENT");
+  auto program = given && *given ? Expected<std::string>(given) : own_program();
+  if (!program) return program.failure();
+  add_words(call.words,
+            {"--execution-mode", "command", "--sandbox", "off", "--place-agent", *program});
+  add_values(call.words, "--place-command",
+             {script_of_argv(
+                 {"docker", "exec", "-i", "-e", "CODEEXEC_PLACE_CACHE=/var/tmp", name, "sh"})});
+  return {};
+}
+
+// The words that say where commands run.
+Expected<void> add_mode(MassGenCall& call) {
+  const bool for_srt = call.mode == "srt";
+  if (for_srt == call.settings.empty())
+    return make_error(ErrorCode::invalid_argument,
+                      "execution-mode srt and srt-settings need each other");
+  auto workspace = canonical_path("."sv);
+  if (!workspace) return workspace.failure();
+  add_values(call.words, "--workspace", {*workspace});
+  if (call.paths.empty()) call.paths.push_back(*workspace);
+  if (!for_srt) add_values(call.words, "--allowed-paths", call.paths);
+  if (!call.agent.empty()) add_values(call.words, "--agent-id", {call.agent});
+  if (!call.instance.empty()) add_values(call.words, "--instance-id", {call.instance});
+  if (call.mode == "docker") return enter_container(call);
+  if (call.mode == "local" || for_srt) return {};
+  return bad_value("execution-mode"sv, call.mode, "one of local, docker, srt"sv);
+}
+
+bool is_massgen_script(std::string_view word) {
+  const std::string_view name = base_name(word);
+  return name.substr(0, name.find(':')) == "_code_execution_server.py";
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+bool is_called_fastmcp(int argc, char** argv) {
+  return argc > 0 && base_name(argv[0]) == fastmcp_name;
+}
+
+// Any call with that script is ours: never is the server that confines nothing started in place of
+// this one.
+bool starts_massgen_server(int argc, char** argv) {
+  for (int i = 1; i < argc && argv[i] != "--"sv; ++i)
+    if (is_massgen_script(argv[i])) return true;
+  return false;
+}
+
+Expected<void> read_massgen_call(int argc, char** argv, ServerConfig& config) {
+  const auto wrong = [](const char* why) { return make_error(ErrorCode::invalid_argument, why); };
+  if (argc < 3 || argv[1] != "run"sv || !is_massgen_script(argv[2]) ||
+      (argc > 3 && argv[3] != "--"sv))
+    return wrong(
+        "called as fastmcp for MassGen's code execution server, in words that are not known here: "
+        "run FILE:create_server -- ARGUMENTS");
+  // The word in place of the program's name is skipped.
+  auto arguments = split_arguments(argc - std::min(argc, 3), argv + std::min(argc, 3), config);
+  if (!arguments) return arguments.failure();
+  MassGenCall call;
+  call.words.push_back(fastmcp_name);
+  for (const Argument& argument : *arguments)
+    if (auto ok = take_massgen_argument(argument, call); !ok) return ok;
+  if (auto ok = add_mode(call); !ok) return ok;
+  std::vector<char*> words;
+  for (std::string& word : call.words) words.push_back(word.data());
+  if (auto ok = read_command_line(static_cast<int>(words.size()), words.data(), config); !ok)
+    return ok;
+  if (!call.settings.empty())
+    if (auto ok = apply_srt_settings(call.settings, call.paths, config); !ok) return ok;
+  config.local.policy.compat_lists = true;
+  config.tools.full_results = true;
+  disable_other_tools(config.tools, "execute_command"sv);
+  config.greeting = concat("in place of MassGen's code execution server, execution-mode %",
+                           {printable(call.mode)});
+  return {};
+}
+
+}  // inner
+
+namespace {
+
+// Where the search begins: behind a program of ours that has become this one, else at the start.
+std::size_t first_position() {
+  const char* const text = std::getenv(position_variable);
+  if (!text) return 0;
+  std::string_view rest = text;
+  if (take_part(rest, ':') != std::to_string(::getpid())) return 0;
+  return leading_number(rest, std::size_t{0});
+}
+
+bool is_this_program(const struct stat& status, const struct stat& own) {
+  return status.st_dev == own.st_dev && status.st_ino == own.st_ino;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+// A folder that is given by a relative path is skipped: MassGen starts its servers in a folder that
+// its agents may write to.
+int run_next_fastmcp(char** argv) {
+  struct stat own {};
+  if (::stat("/proc/self/exe", &own) != 0)
+    return fail(126, concat("fastmcp: cannot find this program itself: %", {errno_text(errno)}));
+  const char* const path = std::getenv("PATH");
+  std::string_view rest = path ? path : "";
+  const std::size_t first = first_position();
+  for (std::size_t position = 0; !rest.empty(); ++position) {
+    const std::string file = concat("%/%", {take_part(rest, ':'), fastmcp_name});
+    struct stat status {};
+    if (position < first || file[0] != '/' || ::stat(file.c_str(), &status) != 0 ||
+        !S_ISREG(status.st_mode) || is_this_program(status, own) ||
+        ::access(file.c_str(), X_OK) != 0)
+      continue;
+    const std::string next = concat("%:%", {::getpid(), position + 1});
+    if (::setenv(position_variable, next.c_str(), 1) == 0) ::execv(file.c_str(), argv);
+    return fail(126, concat("cannot start %: %", {in_quotes(file), errno_text(errno)}));
+  }
+  return fail(127,
+              "fastmcp: there is no other fastmcp on the PATH, and this one is MassGen's code "
+              "execution server only: install MassGen, or put its bin on the PATH");
+}
+
+}  // inner
+
+namespace {
+
+SharedError folder_error(const std::string& path, const char* problem) {
+  return make_error(ErrorCode::io, "--massgen-path: %: %", {in_quotes(path), problem});
+}
+
+// Opens a folder of that name, after making it if it is not there. It must belong to this user, and
+// no other user may write to it.
+Expected<UniqueFd> own_folder(const UniqueFd& parent, const char* name, const std::string& path) {
+  if (::mkdirat(parent.get(), name, 0700) != 0 && errno != EEXIST)
+    return folder_error(path, errno_text(errno).c_str());
+  UniqueFd folder(::openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!folder || ::fstat(folder.get(), &status) != 0)
+    return folder_error(path, errno_text(errno).c_str());
+  if (status.st_uid != ::geteuid() || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+    return folder_error(path, "others may write there: remove it");
+  return folder;
+}
+
+// Opens the user's folder for what can be made again, after making it if it is not there. Its path
+// goes into `path`.
+Expected<UniqueFd> open_cache(std::string& path) {
+  const char* const cache = std::getenv("XDG_CACHE_HOME");
+  const char* const home = std::getenv("HOME");
+  if (cache && cache[0] == '/')
+    path = cache;
+  else if (home && home[0] == '/')
+    path = concat("%/.cache", {home});
+  else
+    return make_error(ErrorCode::io, "--massgen-path: HOME names no folder");
+  // It becomes an entry of PATH, in a line.
+  if (path.find_first_of(":\n") != std::string::npos)
+    return folder_error(path, "a folder with : or a line end in its name cannot be in PATH");
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    (void)::mkdir(path.substr(0, at).c_str(), 0755);
+  if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST)
+    return folder_error(path, errno_text(errno).c_str());
+  UniqueFd folder(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!folder) return folder_error(path, errno_text(errno).c_str());
+  return folder;
+}
+
+// Makes the link, or puts it in the place of whatever else has its name.
+Expected<void> link_program(const UniqueFd& folder, const std::string& program,
+                            const std::string& path) {
+  char there[PATH_MAX] = "";
+  const ssize_t size = ::readlinkat(folder.get(), fastmcp_name, there, sizeof there);
+  if (size >= 0 && std::string_view(there, static_cast<std::size_t>(size)) == program) return {};
+  const std::string made = concat("%.%", {fastmcp_name, ::getpid()});
+  (void)::unlinkat(folder.get(), made.c_str(), 0);
+  if (::symlinkat(program.c_str(), folder.get(), made.c_str()) != 0)
+    return folder_error(path, errno_text(errno).c_str());
+  if (::renameat(folder.get(), made.c_str(), folder.get(), fastmcp_name) == 0) return {};
+  const int error = errno;
+  (void)::unlinkat(folder.get(), made.c_str(), 0);
+  return folder_error(concat("%/%", {path, fastmcp_name}), errno_text(error).c_str());
+}
+
+Expected<std::string> make_massgen_path() {
+  auto program = own_program();
+  if (!program) return program;
+  std::string path;
+  auto folder = open_cache(path);
+  for (const char* name : {"codeexec", "massgen"}) {
+    if (!folder) return folder.failure();
+    append_all(path, {"/", name});
+    folder = own_folder(*folder, name, path);
+  }
+  if (!folder) return folder.failure();
+  if (::fchmod(folder->get(), 0700) != 0) return folder_error(path, errno_text(errno).c_str());
+  if (auto ok = link_program(*folder, *program, path); !ok) return ok.failure();
+  return path;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+int print_massgen_path() {
+  const auto path = make_massgen_path();
+  return path ? print_answer(concat({*path, "\n"})) : fail(1, path.error().message);
+}
+
+}  // inner
+
+// program/option_table.cpp ------------------------------------------------------------------------
+// The options that only the whole program has.
+
+namespace {
+
+// Members of what ProgramConfig has.
+template <auto... members>
+constexpr Option of_program(std::string_view name) {
+  return Option::of<&ServerConfig::program, members...>(name);
+}
+
+constexpr Choice client_values[] = {
+    "claude-code", "claude-desktop", "cursor",   "vscode",  "codex", "gemini",   "qwen",
+    "opencode",    "cline",          "continue", "copilot", "zed",   "windsurf", "massgen"};
+
+constexpr Option program_rows[] = {
+    of_program<&ProgramConfig::transcript>("transcript")
+        .value("FILE")
+        .in(Option::records)
+        .after("audit-output")
+        .where(Option::commands)
+        .often()
+        .help("append commands and their output as Markdown"),
+    of_program<&ProgramConfig::client_config>("client-config")
+        .value("NAME")
+        .in(Option::command_line)
+        .after("check")
+        .one_of(client_values)
+        .help("print what this MCP client needs to start this server with the options beside it, "
+              "and into which file that goes. NAME is claude-code, claude-desktop, cursor, vscode, "
+              "codex, gemini, qwen, opencode, cline, continue, copilot, zed, windsurf or massgen"),
+    of_program<&ProgramConfig::write>("write")
+        .value("[FILE]")
+        .usual("the client's own file")
+        .bare()
+        .in(Option::command_line)
+        .help("put it there, or into FILE, and show the difference"),
+    of_program<&ProgramConfig::only_shell>("only-shell")
+        .in(Option::command_line)
+        .help("with --write: switch the client's own command tool off, too. By its own settings; "
+              "--remove switches it on again"),
+    of_program<&ProgramConfig::remove>("remove")
+        .in(Option::command_line)
+        .help("with --client-config: take our entry out again. And what --only-shell has set; "
+              "--write FILE names the file"),
+    of_program<&ProgramConfig::massgen_path>("massgen-path")
+        .in(Option::command_line)
+        .help("print a folder in which this program is called fastmcp, as MassGen starts its "
+              "servers. PATH=$(codeexec-mcp --massgen-path):$PATH massgen --config agents.yaml "
+              "then runs commands by this program, and everything else as before"),
+    of_program<&ProgramConfig::doctor>("doctor")
+        .in(Option::command_line)
+        .help("print what commands are kept from here and what not, and what is missing, a line "
+              "each with its remedy. Of containers: engine, image, limits and so on. Exit status "
+              "0: no line begins with FAIL; 1: one does"),
+    of_program<&ProgramConfig::sandbox_report>("sandbox-report")
+        .in(Option::command_line)
+        .help("print as JSON what the sandbox enforces here and what is missing. Exit status 0: "
+              "nothing is missing; 1: something is"),
+    of_program<&ProgramConfig::explain>("explain")
+        .in(Option::command_line)
+        .help("with --sandbox-report: print each rule of the sandbox. What commands may read and "
+              "write, which system calls are refused and with what error, namespaces and limits"),
+    of_program<&ProgramConfig::verify_audit>("verify-audit")
+        .value("FILE")
+        .in(Option::command_line)
+        .after("list-rules")
+        .help("print the lines of an audit log that are not as they were written"),
+    of_program<&ProgramConfig::report>("report")
+        .value("FILE...")
+        .in(Option::command_line)
+        .help("show audit logs as one page of HTML"),
+    of_program<&ProgramConfig::output>("output")
+        .value("FILE")
+        .usual("standard output")
+        .in(Option::command_line)
+        .help("where that page goes"),
+    of_program<&ProgramConfig::replay>("replay")
+        .value("FILE")
+        .in(Option::command_line)
+        .help("run the commands of an audit log again, and print what differs"),
+    of_program<&ProgramConfig::places>("places")
+        .in(Option::command_line)
+        .help("list our jobs, pods or containers that are in the engine"),
+    of_program<&ProgramConfig::places_remove>("places-remove")
+        .in(Option::command_line)
+        .help("the same, and remove those of servers that are gone"),
+    of_program<&ProgramConfig::json>("json")
+        .in(Option::command_line)
+        .help(
+            "print these lists as JSON. So do --replay, --help-all and --sandbox-report --explain"),
+    of_program<&ProgramConfig::help_all>("help-all")
+        .in(Option::command_line)
+        .after("help")
+        .help("print all options"),
+};
+static_assert(are_complete(program_rows));
+
+// Options for the person who sets a client up, and not for the server.
+constexpr std::string_view client_options[] = {"--client-config", "--write", "--only-shell",
+                                               "--remove"};
+
+// Collects the words that a client is to start the server with. It starts it in a folder of its own
+// choice, so a file's relative path becomes an absolute one, unless it begins with a variable or
+// `~`, or cannot be resolved. Returns the option that excludes --client-config, or null.
+const Argument* keep_words(const ServerConfig& config, std::vector<std::string>& kept) {
+  for (const Argument& argument : config.invocation.arguments) {
+    if (is_one_of(argument.name, client_options)) continue;
+    const Option* const option = config.options.find(std::string_view(argument.name).substr(2));
+    if (option->group() == Option::command_line && option->name() != "config"sv) return &argument;
+    const std::string_view value = option->value();
+    const bool is_path = starts_with(value, "DIR"sv) || starts_with(value, "FILE"sv);
+    kept.push_back(argument.name);
+    for (const std::string& word : argument.words) {
+      // A word with dashes was given with a `=`: else it would be another option.
+      if (starts_with(word, "--"sv) || word == "-h") {
+        append_all(kept.back(), {"=", word});
+        continue;
+      }
+      kept.push_back(word);
+      if (!is_path || "/$~"sv.find(word[0]) != std::string_view::npos) continue;
+      if (auto path = canonical_path(word)) kept.back() = std::move(*path);
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Rows<Option> program_options() { return program_rows; }
+
+Expected<void> check_program_call(ServerConfig& config) {
+  const auto wrong = [](const char* why, Pieces values = {}) {
+    return make_error(ErrorCode::invalid_argument, why, values);
+  };
+  ProgramConfig& call = *config.program;
+  Invocation& invocation = config.invocation;
+  if (call.replay && (invocation.run || invocation.check))
+    return wrong("--replay excludes --run and --check");
+  if (call.replay && config.use == Option::users)
+    return wrong("--replay has no commands for --profile");
+  if (call.output && call.report.empty()) return wrong("--output is for --report");
+  if (call.sandbox_report && !(config.use & Option::kernel))
+    return wrong("--sandbox-report has nothing to tell of a container; ask --doctor");
+  if (call.lists_places() && !(config.use & Option::engines))
+    return wrong("execution_mode % makes no places to list", {config.execution_mode});
+  if (call.explain && !call.sandbox_report) return wrong("--explain is for --sandbox-report");
+  if (call.json && !call.lists_places() && !call.replay && !call.help_all && !call.explain)
+    return wrong("--json is for --places, --places-remove, --replay, --help-all and --explain");
+  if (call.write && !call.client_config) return wrong("--write is for --client-config");
+  if (call.remove && !call.client_config) return wrong("--remove is for --client-config");
+  if (call.only_shell && (!call.write || call.remove))
+    return wrong("--only-shell is for --client-config NAME --write");
+  invocation.is_single |= call.doctor || call.sandbox_report || call.replay;
+  if (!call.client_config) return {};
+  if (const Argument* const other = keep_words(config, call.words))
+    return wrong("--client-config and % exclude each other", {other->name});
+  if (call.remove && !call.words.empty())
+    return wrong("--remove and % exclude each other", {call.words[0]});
+  return {};
+}
+
+// program/own_program.cpp -------------------------------------------------------------------------
+// Where this program is: what clients and MassGen are to start.
+
+Expected<std::string> own_program() {
+  auto path = canonical_path("/proc/self/exe");
+  if (path && ::access(path->c_str(), X_OK) == 0) return path;
+  return make_error(ErrorCode::io, "this program is not there any more: start it again");
+}
+
+}  // inner
+
+// program/protection.cpp --------------------------------------------------------------------------
+// The first lines of --doctor: what commands are kept from here, and what not.
+
+namespace {
+
+// A piece of the reason of a gap, and what helps then. The first that fits counts.
+struct GapRemedy {
+  const char* reason;
+  const char* remedy;
+};
+constexpr GapRemedy remedies[] = {
+    {"the kernel has no Landlock", "use Linux 6.12 or newer, or --execution-mode docker"},
+    {"Landlock is switched off",
+     "start the kernel with landlock among lsm=, or use "
+     "--execution-mode docker"},
+    {"Landlock is not permitted", "let the profile of the container pass the calls landlock_*"},
+    {"needs Landlock ABI", "Linux 6.12 has all of it"},
+    {"a filter (seccomp)", "let the profile of the container pass seccomp()"},
+    {"apparmor_restrict",
+     "give this program an AppArmor profile with `userns,`, see "
+     "docs/platforms.md; what needs no namespaces holds without"},
+    {"max_user_namespaces",
+     "sudo sysctl user.max_user_namespaces=10000; what needs no namespaces "
+     "holds without"},
+    {"unprivileged_userns_clone",
+     "sudo sysctl kernel.unprivileged_userns_clone=1; what needs no "
+     "namespaces holds without"},
+    {"no namespaces can be made",
+     "this user or container may make none; what needs no namespaces "
+     "holds without"},
+    {"/proc", "mount /proc"},
+    {"no cgroup can be made", ""},  // the reason ends with one
+    {"the kernel cannot take it back", "move it out of there"},
+    {"emulator", "run it on a real kernel"},
+    {"not on this system", "run it on Linux, x86_64 or aarch64"}};
+
+std::string with_remedy(std::string_view reason) {
+  const char* remedy = "--sandbox strict does not start instead";
+  for (const GapRemedy& row : remedies)
+    if (reason.find(row.reason) != std::string_view::npos) {
+      remedy = row.remedy;
+      break;
+    }
+  return concat("%%%", {reason, *remedy ? "; " : "", remedy});
+}
+
+std::string paths_with(const ServerConfig& config, Permission permission) {
+  std::vector<std::string> paths;
+  for (const Root& root : config.local.roots)
+    if (root.permission == permission) paths.push_back(root.path);
+  return joined(paths, ", "sv);
+}
+
+// Where commands write and read, and whether they see the user's home.
+void examine_files(const ServerConfig& config, const CommandPlace& place, DoctorReport& report) {
+  if (const auto why = reason_missing(place.sandbox, "filesystem"sv); !why.empty()) {
+    report.add("files", false, "commands can read and change all that this user can: %",
+               {with_remedy(why)});
+    return;
+  }
+  std::string writable = paths_with(config, Permission::write);
+  const std::string readable = paths_with(config, Permission::read);
+  if (config.local.roots.empty()) writable = place.executor->workspace();
+  const bool has_home = config.local.private_home != PrivateHome::off;
+  report.add("files", true,
+             "commands can write only in %%%, and read that%%, programs and settings of the system "
+             "and the tools on the PATH",
+             {writable, writable.empty() || !has_home ? "" : " and ",
+              has_home           ? "a HOME and TMPDIR of their own"
+              : writable.empty() ? "nothing"
+                                 : "",
+              readable.empty() ? "" : ", ", readable});
+}
+
+// A home has the keys and settings of all programs in it.
+void examine_homes(const ServerConfig& config, const CommandPlace& place, DoctorReport& report) {
+  std::vector<Root> roots = config.local.roots;
+  if (roots.empty()) roots.push_back({place.executor->workspace(), Permission::write});
+  bool any = false;
+  for (const Root& root : roots) {
+    const auto path = canonical_path(root.path);
+    if (root.permission == Permission::none || !path || !is_home_directory(*path)) continue;
+    any = true;
+    report.doubt("home",
+                 "% is a home or above one: commands can % all keys and settings in it; name the "
+                 "folder of a project instead",
+                 {*path, root.permission == Permission::write ? "change" : "read"});
+  }
+  if (!any && reason_missing(place.sandbox, "filesystem"sv).empty())
+    report.add("home", true, "your home is hidden, but for what is named above");
+}
+
+// What a `bin` on the PATH has beside it is readable, as programs keep their parts there.
+void examine_search_path(const SandboxReport& sandbox, DoctorReport& report) {
+  const char* const variable = std::getenv("PATH");
+  std::string_view path = variable ? variable : "";
+  while (!path.empty()) {
+    const std::string_view directory = take_part(path, ':');
+    const std::size_t slash = directory.rfind('/');
+    // Folders with a dot are those of tools.
+    if (slash == std::string_view::npos || slash == 0 || is_readable_system(directory) ||
+        starts_with(directory, "/opt/"sv) || directory.find("/."sv) != std::string_view::npos)
+      continue;
+    const std::string_view parent = directory.substr(0, slash);
+    const std::string opened = concat(" execute in %/: ", {printable(parent)});
+    for (const std::string& rule : sandbox.rules) {
+      const std::size_t at = rule.find(opened);
+      if (!starts_with(rule, "filesystem: read_file"sv) || at == std::string::npos) continue;
+      if (rule.substr(at + opened.size()) == printable(directory.substr(slash + 1))) continue;
+      report.doubt("PATH",
+                   "% is on it, so commands can read what lies beside it in %; start the server "
+                   "with a PATH without it, if that is no program's own folder",
+                   {directory, parent});
+      break;
+    }
+  }
+}
+
+void examine_network(const SandboxReport& sandbox, DoctorReport& report) {
+  const auto why = reason_missing(sandbox, "network"sv);
+  if (!why.empty()) {
+    report.add("network", false, "%: %",
+               {sandbox.network == Network::host ? "open, although it should not be"
+                                                 : "not as it should be",
+                with_remedy(why)});
+    return;
+  }
+  switch (sandbox.network) {
+    case Network::host:
+      return report.doubt("network",
+                          "open: commands reach what this machine reaches, and its services, such "
+                          "as docker; --network none, or --network allow --allow-domains NAME...");
+    case Network::none:
+      report.add("network", true, "off");
+      return;
+    case Network::loopback:
+      report.add("network", true, "off, but for a 127.0.0.1 of each command's own");
+      return;
+    case Network::allow:
+      report.add("network", true, "only the names of --allow-domains");
+      return;
+  }
+}
+
+void examine_processes(const SandboxReport& sandbox, DoctorReport& report) {
+  for (const std::string_view feature : {"signals"sv, "containment"sv})
+    if (const auto why = reason_missing(sandbox, feature); !why.empty()) {
+      report.add("processes", false, "%: %",
+                 {feature == "signals"sv ? "commands can signal those outside"
+                                         : "what a command starts can outlive it",
+                  with_remedy(why)});
+      return;
+    }
+  report.add("processes", true,
+             "commands cannot signal yours%, and all that they start ends with them",
+             {is_one_of("pid_namespace"sv, sandbox.enforced) ? " or see them" : ""});
+}
+
+void examine_limits(const ServerConfig& config, DoctorReport& report) {
+  const Limits& limits = config.local.sandbox.limits;
+  std::string unbounded;
+  if (limits.memory == no_bound) unbounded += " --limit-memory 2g";
+  if (limits.processes == no_bound) unbounded += " --limit-processes 500";
+  if (limits.disk == no_bound && limits.file_size == no_bound) unbounded += " --limit-disk 2g";
+  if (unbounded.empty()) {
+    report.add("limits", true, "memory, processes and the disk have bounds");
+    return;
+  }
+  report.doubt("limits", "one command can use up memory, processes or the disk:%", {unbounded});
+}
+
+void examine_user(DoctorReport& report) {
+  const unsigned user = ::geteuid();
+  if (user == 0) {
+    report.doubt("user",
+                 "commands run as root (user 0), who owns the system's files; start the server as "
+                 "an ordinary user");
+    return;
+  }
+  report.add("user", true, "commands run as user %", {user});
+}
+
+// What needs no namespaces holds where none can be made, so that this is no failure.
+void examine_namespaces(DoctorReport& report) {
+  SandboxOptions options;
+  options.mode = SandboxMode::best_effort;
+  options.pid_namespace = true;
+  const auto tried = Sandbox::create(options);
+  if (!tried) return;
+  const auto why = reason_missing(tried->report(), "pid_namespace"sv);
+  if (why.empty()) {
+    report.add("namespaces", true, "can be made");
+    return;
+  }
+  report.doubt("namespaces",
+               "--pid-namespace, --protected-paths, --network loopback and allow cannot be had: %",
+               {with_remedy(why)});
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void examine_protection(const ServerConfig& config, const CommandPlace& place,
+                        DoctorReport& report) {
+  const SandboxReport& sandbox = place.sandbox;
+  const bool is_local = config.use == Option::local;
+  if (sandbox.mode == SandboxMode::off) {
+    constexpr const char* rights =
+        "off: commands read and change all files that % can, reach the "
+        "network and signal its processes; %";
+    constexpr const char* remedy = "leave --sandbox off out, and name folders with --allowed-paths";
+    if (is_local)
+      report.add("sandbox", false, rights, {"this user", remedy});
+    else
+      report.doubt("sandbox", rights, {"the user there", remedy});
+  } else {
+    if (sandbox.missing.empty())
+      report.add("sandbox", true, "% holds every command", {name(sandbox.mode)});
+    else
+      report.doubt("sandbox",
+                   "% holds every command as far as this system can; --sandbox strict does not "
+                   "start instead",
+                   {name(sandbox.mode)});
+    examine_files(config, place, report);
+    if (is_local) examine_homes(config, place, report);
+    if (is_local) examine_search_path(sandbox, report);
+    examine_network(sandbox, report);
+    examine_processes(sandbox, report);
+  }
+  examine_limits(config, report);
+  if (is_local) examine_user(report);
+  if (is_local && sandbox.mode != SandboxMode::off) examine_namespaces(report);
+  for (const std::string& feature : sandbox.enforced) report.add(feature, true);
+  for (const std::string& gap : sandbox.missing)
+    report.add(
+        gap.substr(0, gap.find(':')), false, "%",
+        {with_remedy(std::string_view(gap).substr(std::min(gap.size(), gap.find(':') + 2)))});
+}
+
+}  // inner
+
+// program/replay.cpp ------------------------------------------------------------------------------
+// --replay: runs the commands of an audit log again, and compares what they do.
+//
+// Of each record that is a command which ran:
+//
+//   reason_to_skip()  --> counted, with its reason
+//   command_again()   --> Executor::run() --> to_json(AuditRecord), as the log would have it
+//                                                |
+//   the log's record ----------------------------+--> difference_of(), a line for each command
+//
+// Policy, sandbox and limits are those of this server's options.
+
+namespace {
+
+// Why a record is not run again.
+enum class Skip { none, refused, unfinished, no_command, cut, input, secret, elsewhere };
+constexpr const char* skip_texts[] = {"",
+                                      "refused",
+                                      "did not run to an end",
+                                      "no command line",
+                                      "cut in the log",
+                                      "its input is not in the log",
+                                      "a secret in it is masked",
+                                      "its folder is not below that of the first command"};
+
+Skip reason_to_skip(const Json& record) {
+  const std::string& outcome = record["outcome"sv].as_string();
+  if (outcome == "refused" || !record["allowed"sv].as_bool()) return Skip::refused;
+  static constexpr auto endings = NameSet{"exited", "signaled", "timed_out"};
+  static constexpr auto tools =
+      NameSet{"execute_code", "execute_command", "run", "start_background_shell"};
+  if (!endings.has(outcome)) return Skip::unfinished;
+  if (!tools.has(record["tool"sv].as_string()) || record.find("code"sv)) return Skip::no_command;
+  if (record.find("command_bytes"sv)) return Skip::cut;
+  if (record.find("input_bytes"sv)) return Skip::input;
+  if (record["command"sv].as_string().find(Redactor::mask) != std::string::npos)
+    return Skip::secret;
+  return Skip::none;
+}
+
+// Runs records again, and keeps count.
+class Replay {
+ public:
+  Replay(const Executor& executor, bool as_json, const CancelToken& stop)
+      : executor_(executor), as_json_(as_json), stop_(stop) {}
+
+  // False when the answer cannot be written.
+  bool run(const Json& record, std::uint64_t line) {
+    if (const Skip reason = reason_to_skip(record); reason != Skip::none) {
+      ++skipped_[static_cast<int>(reason)];
+      return true;
+    }
+    Command command = command_again(record);
+    if (command.work_dir.empty()) {
+      ++skipped_[static_cast<int>(Skip::elsewhere)];
+      return true;
+    }
+    const Result result = executor_.run(command);
+    if (stop_.cancelled()) return true;
+    AuditRecord again;
+    again.result = &result;
+    ++ran_;
+    const Json difference = difference_of(record, to_json(again));
+    if (difference.size() == 0) return true;
+    ++different_;
+    return print(as_json_ ? as_object(record, line, difference, result)
+                          : as_text(record, line, difference, result));
+  }
+
+  // The last line, and the exit status.
+  int finish(bool is_whole) {
+    const bool stopped = stop_.cancelled();
+    Json skipped = Json::object();
+    std::string reasons;
+    for (std::size_t i = 0; i < std::size(skip_texts); ++i) {
+      if (skipped_[i] == 0) continue;
+      set_member(skipped, skip_texts[i], static_cast<unsigned long long>(skipped_[i]));
+      append_all(reasons, "; % skipped: %", {skipped_[i], skip_texts[i]});
+    }
+    Json object = Json::object();
+    set_member(object, "ran", static_cast<unsigned long long>(ran_));
+    set_member(object, "different", static_cast<unsigned long long>(different_));
+    set_member(object, "skipped", std::move(skipped));
+    if (stopped) set_member(object, "stopped", true);
+    const std::string text =
+        concat("% commands ran again, % of them differently%%\n",
+               {ran_, different_, reasons, stopped ? "; stopped before the end" : ""});
+    return print_answer(as_json_ ? object.dump() + "\n" : text,
+                        different_ == 0 && is_whole && !stopped ? 0 : 1);
+  }
+
+ private:
+  // The folder of the first command stands for the workspace: folders below it are taken below the
+  // workspace of this server. Empty for all others: these may be what the copy is to keep as it is.
+  std::string folder_again(const std::string& recorded) {
+    if (base_.empty()) base_ = recorded;
+    if (!codeexec::is_within(recorded, base_) || recorded.find("/..") != std::string::npos)
+      return {};
+    return executor_.workspace() + recorded.substr(base_ == "/" ? 0 : base_.size());
+  }
+
+  Command command_again(const Json& record) {
+    Command command = Command::shell(record["command"sv].as_string());
+    command.work_dir = folder_again(record["work_dir"sv].as_string());
+    // The log does not say which time the command was given, but that it needed this one.
+    const double needed = 2 * record["duration_ms"sv].as_number();
+    if (needed > static_cast<double>(executor_.options().timeout.count()) &&
+        record["outcome"sv].as_string() == "exited")
+      command.timeout = std::chrono::milliseconds(static_cast<long long>(std::min(needed, 1e12)));
+    command.cancel = stop_;
+    command.tool = "replay";
+    if (const std::string& id = record["session_id"sv].as_string(); !id.empty())
+      command.session = sessions_.of(
+          concat("% % %", {record["host"sv].as_string(), record["pid"sv].as_integer(), id}));
+    return command;
+  }
+
+  // {"MEMBER":[recorded, now]} for each that the record has and that differs. Hashes are compared
+  // where the lengths are equal.
+  static Json difference_of(const Json& recorded, const Json& now) {
+    Json difference = Json::object();
+    const auto differs = [&](const char* name) {
+      const Json* const before = recorded.find(name);
+      if (!before || *before == now[name]) return false;
+      Json both = Json::array();
+      both.push_back(*before).push_back(now[name]);
+      set_member(difference, name, std::move(both));
+      return true;
+    };
+    if (differs("outcome")) return difference;
+    differs("exit_code");
+    differs("signal");
+    if (!differs("stdout_bytes")) differs("stdout_sha256");
+    if (!differs("stderr_bytes")) differs("stderr_sha256");
+    return difference;
+  }
+
+  static std::string as_object(const Json& record, std::uint64_t line, const Json& difference,
+                               const Result& result) {
+    Json object = Json::object();
+    set_member(object, "line", static_cast<unsigned long long>(line));
+    set_member(object, "command", record["command"sv]);
+    set_member(object, "difference", difference);
+    if (!result.rule.empty()) set_member(object, "rule", result.rule);
+    if (!result.message.empty()) set_member(object, "message", result.message);
+    return object.dump() + "\n";
+  }
+
+  static std::string as_text(const Json& record, std::uint64_t line, const Json& difference,
+                             const Result& result) {
+    std::string what;
+    for (const Json::Member& member : difference.members()) {
+      const bool is_hash = ends_with(member.name, "_sha256"sv);
+      const std::string_view name = std::string_view(member.name).substr(0, 6);
+      if (is_hash)
+        append_all(what, "; % differs, with as many bytes", {name});
+      else
+        append_all(what, "; % was %, now %",
+                   {member.name, printable(utf8_prefix(member.value[0].dump(), 200)),
+                    member.value[1].dump()});
+    }
+    const std::string shown = printable(utf8_prefix(record["command"sv].as_string(), 200));
+    return concat(
+        "line %: %%%\n",
+        {line, shown, what,
+         result.message.empty() ? std::string() : concat(" (%)", {printable(result.message)})});
+  }
+
+  const Executor& executor_;
+  bool as_json_;
+  const CancelToken& stop_;
+  SessionTable sessions_ = {};
+  std::string base_ = {};  // the folder of the first command
+  std::uint64_t ran_ = 0;
+  std::uint64_t different_ = 0;
+  std::uint64_t skipped_[std::size(skip_texts)] = {};  // by the reason
+};
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+int replay(const Executor& executor, const std::string& path, bool as_json,
+           const CancelToken& stop) {
+  AuditReader reader;
+  if (auto ok = reader.open(path); !ok) return fail(2, ok.error().message);
+  Replay again(executor, as_json, stop);
+  // A line that was changed is not run, either.
+  for (std::uint64_t bad = 0; !stop.cancelled() && reader.next(); bad = reader.bad()) {
+    Json record;
+    if (reader.bad() == bad && reader.read(record) && !again.run(record, reader.number()))
+      return fail(1, "cannot write to standard output");
+  }
+  if (auto ok = reader.finish(); !ok) return fail(2, ok.error().message);
+  std::string findings = reader.findings();
+  if (!findings.empty()) {
+    findings.pop_back();
+    warn(findings);
+  }
+  return again.finish(findings.empty());
+}
+
+}  // inner
+
+// program/sandbox_report.cpp ----------------------------------------------------------------------
+// --sandbox-report, with --explain.
+
+namespace {
 
 // --explain: the report and its rules under the names that these begin with.
 std::string explained(const SandboxReport& report) {
@@ -62872,276 +65101,27 @@ std::string explained(const SandboxReport& report) {
   return text;
 }
 
-// --sandbox-report. The status is 1 if something is missing.
-int print_report(const SandboxReport& report, const Invocation& invocation) {
+}  // namespace
+
+CODEEXEC_INNER {
+
+// The status is 1 if something is missing.
+int print_sandbox_report(const SandboxReport& report, const ProgramConfig& call) {
   Json object;
   set_member(object, "mode", name(report.mode));
   set_member(object, "network", name(report.network));
   set_member(object, "landlock_abi", report.landlock_abi);
   set_member(object, "enforced", list_of(report.enforced));
   set_member(object, "missing", list_of(report.missing));
-  if (invocation.explain) set_member(object, "rules", list_of(report.rules));
-  const bool as_text = invocation.explain && !invocation.json;
+  if (call.explain) set_member(object, "rules", list_of(report.rules));
+  const bool as_text = call.explain && !call.json;
   return print_answer(as_text ? explained(report) : object.dump() + "\n",
                       report.missing.empty() ? 0 : 1);
 }
 
-int print_result(const Result& result) {
-  if (!print(to_json(result).dump() + "\n")) return fail(1, "cannot write to standard output");
-  if (result.outcome == Outcome::refused || result.outcome == Outcome::not_started) return 125;
-  return result.succeeded() ? 0 : 1;
-}
+}  // inner
 
-// --run. The result has the whole output up to max_output, and SIGTERM cancels the command.
-int run_once(const Executor& executor, const ServerConfig& config, const std::string& script,
-             const CancelToken& stop) {
-  Command command = Command::shell(script);
-  command.max_output = static_cast<std::size_t>(config.max_output);
-  command.cancel = stop;
-  Result result = executor.run(command);
-  add_note(result.notes, "%", {note_of_no_project(config)});
-  return print_result(result);
-}
-
-// A person who starts the server on a terminal would see nothing: it waits for a client's messages.
-void greet(const ServerConfig& config) {
-  if (!config.greeting.empty()) return warn(config.greeting);
-  if (::isatty(STDIN_FILENO) == 0) return;
-  std::fputs(
-      "codeexec-mcp is an MCP server: a client starts it, and speaks to it on standard input.\n"
-      "  codeexec-mcp --client-config claude-code --write   adds it to a client\n"
-      "  codeexec-mcp --run 'echo hello'                    tries it\n"
-      "  codeexec-mcp --help                                prints the options\n"
-      "It now waits for a client's messages. Ctrl-C ends it.\n",
-      stderr);
-}
-
-// Who started the server without a word on folders may expect that commands work anywhere.
-void warn_of_confinement(const ServerConfig& config, const Executor& executor) {
-  if (!config.is_bare || config.use != Option::local) return;
-  const std::string note = note_of_no_project(config);
-  if (!note.empty()) return warn(concat("%; --sandbox off lets them work anywhere", {note}));
-  warn(
-      concat("commands are confined to %, where the server was started, or to the roots of the "
-             "client: --allowed-paths DIR names others, --sandbox off lets them work anywhere",
-             {printable(executor.workspace())}));
-}
-
-// Serves the tools that `add` adds.
-int serve(const ServerConfig& config, std::string instructions, const CancelToken& stop,
-          FunctionRef<Expected<void>(mcp::Server&)> add) {
-  mcp::ServerOptions options;
-  options.name = "codeexec";
-  options.title = "Command Execution";
-  options.version = CODEEXEC_VERSION_STRING;
-  options.instructions = std::move(instructions);
-  options.announced = shell_uris;
-  options.ask_roots = config.takes_roots;
-  options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
-  mcp::Server server(options);
-  if (auto ok = add(server); !ok) return fail(2, ok.error().message);
-  greet(config);
-  const auto served = server.serve(stop);
-  if (served) return 0;
-  const int status = fail(1, served.error().message);
-  // A handler that did not return still uses what this function's callers would destroy.
-  if (served.error().code == ErrorCode::limit && served.error().system_error == 0) ::_exit(status);
-  return status;
-}
-
-// A transcript must not lie where commands may write.
-Expected<void> check_transcript(const ServerConfig& config, const Executor& executor) {
-  if (config.transcript.empty()) return {};
-  const auto path = canonical_path(config.transcript);
-  if (!path) return with_prefix("transcript: ", {}, path.error());
-  const PathRules rules = executor.file_rules();
-  if (!rules.restricted() || rules.permission(*path) != Permission::write) return {};
-  return make_error(ErrorCode::invalid_argument,
-                    "transcript: % lies where commands may write: choose a place outside",
-                    {in_quotes(*path)});
-}
-
-// Half of the server's threads may wait for background commands, so that the other half can run the
-// calls that those wait for.
-int serve(const ExecutorPointer& executor, ServerConfig& config, const CancelToken& stop) {
-  ToolOptions& tools = config.tools;
-  tools.max_output = static_cast<std::size_t>(config.max_output);
-  tools.jobs.max_running = static_cast<std::size_t>(config.max_background_shells);
-  tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
-  warn_of_confinement(config, *executor);
-  const auto folders = new_shared<ClientFolders>(
-      config, executor,
-      [&config](const Executor& other) { return check_transcript(config, other); });
-  const ToolChoice choose = [folders](const mcp::Call& call, bool in_folder) {
-    return folders->choose(call, in_folder);
-  };
-  return serve(
-      config, describe(*executor, tools) + describe_folders(config, *executor), stop,
-      [&](mcp::Server& server) { return add_chosen_tools(server, *executor, tools, choose); });
-}
-
-// With profile user-container.
-int serve_user(ServerConfig& config, const Invocation& invocation) {
-  const auto containers = create_user_containers(config);
-  if (!containers) return fail(2, containers.error().message);
-  drop_variables(config.local.environment, true);
-  warn_of_bare_patterns(config);
-  if (invocation.doctor) {
-    return examine_container({ExecutorOptions(), containers->options().container, {}}).print();
-  }
-  const TerminationSignals signals;
-  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
-  if (invocation.run) {
-    Command command = Command::shell(*invocation.run);
-    command.cancel = signals.token();
-    const auto result = containers->execute_bash(config.user_id, std::move(command));
-    return result ? print_result(*result) : fail(125, result.error().message);
-  }
-  return serve(config, describe(*containers), signals.token(), [&](mcp::Server& server) {
-    return add_user_container_tools(server, *containers, config.user_id);
-  });
-}
-
-// Makes glibc give memory back after a large result. By default it keeps an arena for each thread
-// and raises its thresholds with each large block, so that the memory of one burst was kept for
-// ever.
-void give_memory_back() {
-#if defined(__GLIBC__)
-  ::mallopt(M_ARENA_MAX, 2);
-  ::mallopt(M_MMAP_THRESHOLD, 64 << 10);
-  ::mallopt(M_TRIM_THRESHOLD, 128 << 10);
-#endif
-}
-
-// --report. Its findings go where the page does not.
-int report(const std::vector<std::string>& files, const std::optional<std::string>& output) {
-  const auto text = write_report(files, output.value_or(std::string()));
-  if (!text) return fail(2, text.error().message);
-  if (output && !print(*text)) return fail(1, "cannot write to standard output");
-  if (!output) warn(text->substr(0, text->size() - 1));
-  return 0;
-}
-
-// The options that print something and need no place for commands. Nothing: it is none of them.
-std::optional<int> answer_at_once(const Invocation& invocation, const ServerConfig& config) {
-  if (invocation.help_all && invocation.json) return print(help_json()) ? 0 : 1;
-  if (invocation.help || invocation.help_all) return print(help_text(invocation.help_all)) ? 0 : 1;
-  if (invocation.version) return print("codeexec-mcp " CODEEXEC_VERSION_STRING "\n") ? 0 : 1;
-  if (invocation.verify_audit) return verify_audit(*invocation.verify_audit);
-  if (!invocation.report.empty()) return report(invocation.report, invocation.output);
-  if (invocation.client_config) return run_client_config(invocation, config);
-  if (invocation.massgen_path) return print_massgen_path();
-  if (invocation.list_domains) return print(std::string(domain_sets())) ? 0 : 1;
-  if (!invocation.list_rules) return std::nullopt;
-  if (const auto policy = Policy::create(config.local.policy); !policy)
-    return fail(2, in_our_words(policy.error()).error().message);
-  return print(rules_text()) ? 0 : 1;
-}
-
-// Makes the place of the commands. A place without a folder for temporary files has none for long
-// output; then it is made without one.
-Expected<CommandPlace> create_place_with_spills(ServerConfig& config) {
-  auto place = create_place(config);
-  if (place || !starts_with(place.error().message, "private_spill_dir: "sv)) return place;
-  warn(concat("%; long output is cut, and goes to no file", {place.error().message}));
-  config.local.private_spill_dir = false;
-  return create_place(config);
-}
-
-// --doctor, where there is a place or the reason why there is none.
-int run_doctor(const ServerConfig& config, const Expected<CommandPlace>& place) {
-  if (!place) {
-    DoctorReport report;
-    report.add("place", false, "%", {place.error().message});
-    return report.print();
-  }
-  DoctorReport report = config.use == Option::docker
-                            ? examine_container(container_executor_options(config))
-                            : examine_place(config, *place);
-  add_clients(report);
-  return report.print();
-}
-
-// Commands on this host, in one container or in a place of one program.
-int serve_commands(ServerConfig& config, const Invocation& invocation) {
-  // A single command's files of long output would be removed with this program.
-  config.local.private_spill_dir = !invocation.run && !invocation.check && !invocation.doctor &&
-                                   !invocation.sandbox_report && !invocation.replay;
-  // Nor does it need another place.
-  if (!config.local.private_spill_dir) config.place_pool = 0;
-  config.local.sandbox.explain = invocation.explain || invocation.doctor;
-  config.reach_place = invocation.doctor || invocation.sandbox_report;
-  if (invocation.doctor && config.use == Option::kubernetes) {
-    const std::string rights = kubernetes_rights(kubernetes_options(config));
-    if (!print(rights)) return fail(1, "cannot write to standard output");
-    if (rights.find("FAIL ") != std::string::npos) return 1;
-  }
-  Transcript transcript;
-  if (!config.transcript.empty()) {
-    if (auto ok = transcript.open(config.transcript); !ok) return fail(2, ok.error().message);
-    config.local.on_audit = [&transcript](const AuditRecord& record) {
-      if (const std::string problem = transcript.add(record); !problem.empty()) warn(problem);
-    };
-  } else if (invocation.replay) {
-    config.local.on_audit = [](const AuditRecord&) {};  // so that output is hashed
-  }
-  const auto place = create_place_with_spills(config);
-  if (!place && invocation.doctor && (config.use & Option::places))
-    return run_doctor(config, place);
-  if (!place) return fail(2, place.error().message);
-  const Executor& executor = *place->executor;
-  if (auto ok = check_transcript(config, executor); !ok) return fail(2, ok.error().message);
-  if (auto ok = check_disabled(config.tools); !ok)
-    return fail(2, in_our_words(ok.error()).error().message);
-  // The way to a place may need any of them, and again.
-  if (!(config.use & Option::places))
-    drop_variables(config.local.environment, config.use == Option::docker);
-  if (config.user.container.sudo && config.use == Option::local)
-    warn("enable_sudo has no effect in local mode");
-  warn_of_bare_patterns(config);
-  warn_of_wide_roots(config);
-  if (invocation.sandbox_report) return print_report(place->sandbox, invocation);
-  if (invocation.doctor) return run_doctor(config, place);
-  warn_of_gaps(place->sandbox);
-  if (invocation.check) return check(executor, *invocation.check);
-  const TerminationSignals signals;
-  if (signals.error() != 0) return fail(1, no_thread(signals.error()));
-  if (invocation.run) return run_once(executor, config, *invocation.run, signals.token());
-  if (invocation.replay)
-    return replay(executor, *invocation.replay, invocation.json, signals.token());
-  warn_of_workspace(executor);
-  return serve(place->executor, config, signals.token());
-}
-
-}  // namespace
-
-int server_main(int argc, char** argv) {
-  const bool for_massgen = is_called_fastmcp(argc, argv);
-  if (for_massgen && !starts_massgen_server(argc, argv)) return run_next_fastmcp(argv);
-  give_memory_back();
-  ServerConfig config;
-  const auto invocation =
-      for_massgen ? read_massgen_call(argc, argv, config) : read_command_line(argc, argv, config);
-  if (!invocation) return fail(2, invocation.error().message);
-  if (const auto status = answer_at_once(*invocation, config)) return *status;
-  // A client that goes away must not kill the server before it has ended what it runs; nor must a
-  // limit for files, when its output or its log goes to one.
-  ::signal(SIGPIPE, SIG_IGN);
-  ::signal(SIGXFSZ, SIG_IGN);
-  if (invocation->place) return place_main(STDIN_FILENO, STDOUT_FILENO);
-#if defined(__linux__)
-  // Commands run as the same user. They must not read this program's memory and variables, nor
-  // write to its descriptors, through /proc.
-  ::prctl(PR_SET_DUMPABLE, 0);
-#endif
-  if (invocation->places || invocation->places_remove)
-    return list_places(config, invocation->places_remove, invocation->json);
-  if (auto ok = settle_options(config); !ok) return fail(2, ok.error().message);
-  if (config.use == Option::users) return serve_user(config, *invocation);
-  return serve_commands(config, *invocation);
-}
-
-// tools/srt_settings.cpp --------------------------------------------------------------------------
+// program/srt_settings.cpp ------------------------------------------------------------------------
 // Settings of the sandbox-runtime (srt), which MassGen writes for its mode of that name, as
 // settings of this sandbox.
 //
@@ -63556,160 +65536,7 @@ Expected<void> apply_srt_settings(const std::string& file, const std::vector<std
 
 }  // inner
 
-// tools/terminal.cpp ------------------------------------------------------------------------------
-// An output as a terminal shows it.
-//
-// A line on which a program has gone back, by `\r` or a backspace, is written over cell by cell, as
-// progress bars expect it. Escape sequences show nothing; those that erase in a line do that. What
-// moves between lines is left out. A `\r` before the end of a line is a part of that end.
-//
-//   ESC [ 0-?... !-/... @-~      CSI: colours, cursor, erasing
-//   ESC ] ... BEL or ESC \       OSC: titles, links; P X ^ _ likewise
-//   ESC !-/... 0-~               character sets and others
-
-namespace {
-
-constexpr char escape = '\x1b';
-
-bool is_between(char c, char first, char last) { return c >= first && c <= last; }
-
-// Where the sequence ends that begins at `at`; npos when the text ends before it. One that is
-// broken off ends there.
-std::size_t end_of_escape(std::string_view text, std::size_t at) {
-  if (++at >= text.size()) return std::string_view::npos;
-  const char kind = text[at++];
-  if (kind == ']' || kind == 'P' || kind == 'X' || kind == '^' || kind == '_') {
-    const std::size_t end = text.find_first_of("\a\x1b\n", at);
-    if (end == std::string_view::npos) return end;
-    if (text[end] == '\a') return end + 1;
-    if (text[end] == '\n') return at;
-    if (end + 1 == text.size()) return std::string_view::npos;
-    return text[end + 1] == '\\' ? end + 2 : at;
-  }
-  const bool is_csi = kind == '[';
-  if (!is_csi && !is_between(kind, ' ', '/')) return is_between(kind, '0', '~') ? at : at - 1;
-  while (at < text.size() && is_between(text[at], ' ', is_csi ? '?' : '/')) ++at;
-  if (at == text.size()) return std::string_view::npos;
-  return is_between(text[at], is_csi ? '@' : '0', '~') ? at + 1 : at;
-}
-
-// A line of cells, each of a character of up to four bytes.
-class Cells {
- public:
-  void put(std::string_view character) {
-    if (at_ == cells_.size()) cells_.append(width, unused);
-    for (std::size_t i = 0; i < width; ++i)
-      cells_[at_ + i] = i < character.size() ? character[i] : unused;
-    at_ += width;
-  }
-  void go_to_begin() { at_ = 0; }
-  void go_back() { at_ -= std::min(at_, width); }
-  void erase_from_here() { cells_.resize(at_); }
-  // And goes to its begin, as programs that erase all do next.
-  void erase_all() {
-    cells_.clear();
-    at_ = 0;
-  }
-  void move_to(std::string& text) {
-    for (const char byte : cells_)
-      if (byte != unused) text += byte;
-    erase_all();
-  }
-
- private:
-  static constexpr std::size_t width = 4;
-  static constexpr char unused = '\xff';  // in no UTF-8
-  std::string cells_ = {};
-  std::size_t at_ = 0;
-};
-
-std::size_t size_of_character(std::string_view text, std::size_t at) {
-  std::size_t size = 1;
-  while (size < 4 && at + size < text.size() && is_between(text[at + size], '\x80', '\xbf')) ++size;
-  return size;
-}
-
-// Writes the characters of a line into the cells, and does what its controls ask for.
-void show_line(std::string_view line, Cells& cells) {
-  for (std::size_t at = 0; at < line.size();) {
-    const char c = line[at];
-    if (c == '\r') {
-      cells.go_to_begin();
-    } else if (c == '\b') {
-      cells.go_back();
-    } else if (c == escape) {
-      std::size_t end = end_of_escape(line, at);
-      // A text without its end takes nothing with it.
-      if (end == std::string_view::npos)
-        end = line.substr(at + 1, 1) == "["sv ? line.size() : std::min(at + 2, line.size());
-      const std::string_view sequence = line.substr(at + 1, end - at - 1);
-      if (sequence == "[K"sv || sequence == "[0K"sv) cells.erase_from_here();
-      if (sequence == "[2K"sv) cells.erase_all();
-      at = end;
-      continue;
-    } else if (c != '\a') {
-      const std::size_t size = size_of_character(line, at);
-      cells.put(line.substr(at, size));
-      at += size;
-      continue;
-    }
-    ++at;
-  }
-}
-
-// True for a text without controls, as nearly all outputs are.
-bool shows_as_it_is(std::string_view text) {
-  for (const char c : {'\r', '\b', '\a', escape})
-    if (text.find(c) != std::string_view::npos) return false;
-  return true;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string as_on_terminal(std::string_view text) {
-  if (shows_as_it_is(text)) return std::string(text);
-  std::string shown;
-  Cells cells;
-  for (std::size_t begin = 0; begin < text.size();) {
-    std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::size_t next = std::min(end + 1, text.size());
-    while (end < text.size() && end > begin && text[end - 1] == '\r') --end;
-    const std::string_view line = text.substr(begin, end - begin);
-    if (shows_as_it_is(line)) {
-      shown += line;
-    } else {
-      show_line(line, cells);
-      cells.move_to(shown);
-    }
-    shown += text.substr(end, next - end);
-    begin = next;
-  }
-  return shown;
-}
-
-void show_as_on_terminal(const ToolOptions& options, Result& result, const Executor* executor) {
-  if (options.full_results) return;
-  for (std::string* text : {&result.out, &result.err}) {
-    if (shows_as_it_is(*text)) continue;
-    *text = as_on_terminal(*text);
-    if (executor) *text = executor->redact(*text);
-  }
-}
-
-std::size_t unfinished_escape(std::string_view text) {
-  constexpr std::size_t longest = 1024;
-  const std::size_t at = text.rfind(escape);
-  if (at == std::string_view::npos || text.size() - at > longest) return 0;
-  // A byte that is not UTF-8 has become three bytes, so that offsets cannot go back over it.
-  if (text.find("\xef\xbf\xbd", at) != std::string_view::npos) return 0;
-  return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
-}
-
-}  // inner
-
-// tools/toml_edit.cpp -----------------------------------------------------------------------------
+// program/toml_edit.cpp ---------------------------------------------------------------------------
 // Changes of a TOML text, by lines: keys of one table are set or taken out, all other bytes stay.
 //
 // A text is not clear when the table may be in it in another form (inline, with dots, quotes or
@@ -63908,296 +65735,12 @@ std::string remove_toml_keys(std::string& text, const TomlTable& table,
   return {};
 }
 
-// tools/use.cpp -----------------------------------------------------------------------------------
-// Fair use: how long and how many commands may run.
-
-std::string UseCounter::refusal_of_call(const std::string& tool) {
-  if (calls_per_minute_ == 0) return {};
-  const std::lock_guard<std::mutex> lock(mutex_);
-  auto found = find_where(calls_, [&](const auto& known) { return known.first == tool; });
-  if (found == calls_.end()) found = calls_.emplace(found, tool, std::vector<Clock::time_point>());
-  std::vector<Clock::time_point>& calls = found->second;
-  const Clock::time_point now = Clock::now();
-  auto recent = calls.begin();
-  while (recent != calls.end() && now - *recent >= window) ++recent;
-  calls.erase(calls.begin(), recent);
-  if (calls.size() < calls_per_minute_) {
-    calls.push_back(now);
-    return {};
-  }
-  const auto left = std::chrono::ceil<std::chrono::seconds>(window - (now - calls.front()));
-  return concat("% may be called % times in a minute (calls_per_minute); try again in % seconds",
-                {tool, calls_per_minute_, left.count()});
-}
-
-std::chrono::milliseconds UseCounter::time_left() const {
-  if (running_time_ == no_limit) return no_limit;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return running_time_ - time_used(Clock::now());
-}
-
-std::string UseCounter::refusal_of_command() const {
-  return concat(
-      "the commands of this session have used up the % seconds they may take together "
-      "(running_time)",
-      {seconds_text(running_time_)});
-}
-
-Function<void()> UseCounter::begin(const std::shared_ptr<UseCounter>& counter) {
-  if (counter->running_time_ == no_limit) return {};
-  const Clock::time_point begin = Clock::now();
-  const std::lock_guard<std::mutex> lock(counter->mutex_);
-  ++counter->running_;
-  counter->starts_ += begin.time_since_epoch();
-  return [counter, begin, over = new_shared<std::atomic<bool>>(false)] {
-    if (!over->exchange(true)) counter->end(begin);
-  };
-}
-
-std::chrono::milliseconds UseCounter::time_used(Clock::time_point now) const {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-      finished_ + now.time_since_epoch() * running_ - starts_);
-}
-
-void UseCounter::end(Clock::time_point begin) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  --running_;
-  starts_ -= begin.time_since_epoch();
-  finished_ += Clock::now() - begin;
-}
-
-bool is_session_id(std::string_view id) {
-  constexpr std::string_view allowed =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-  return !id.empty() && id.size() <= 64 && id.find_first_not_of(allowed) == std::string_view::npos;
-}
-
 }  // inner
-
-// tools/user_tools.cpp ----------------------------------------------------------------------------
-// The tools of a user's container.
-//
-// The handlers translate between the arguments of a call and the members of UserContainers, which
-// do the work, check the arguments and write the audit log.
-
-namespace {
-
-mcp::ToolResult execute_bash(const UserContainers& containers, const std::string& user_id,
-                             const mcp::Call& call) {
-  Command command = command_of(call, "command");
-  command.cancel = call.cancel_token();
-  const ToolOptions usual;
-  command.max_output = usual.max_output;
-  listen(command, call, {});
-  command.on_ask = [&call, &usual](Approval& approval) {
-    ask_client(call, approval, usual.ask_timeout);
-  };
-  auto result = containers.execute_bash(user_id, std::move(command));
-  if (!result) return failed(result.error().message);
-  show_as_on_terminal(usual, *result);
-  fit_output(usual, usual.max_output, *result);
-  return answer_with(result_json(usual, *result, room_for_texts(call.max_result_bytes())));
-}
-
-mcp::ToolResult read_user_file(const UserContainers& containers, const std::string& user_id,
-                               const mcp::Call& call) {
-  const std::string& path = argument_text(call, "file_path");
-  std::optional<std::uint64_t> lines;
-  if (const Json& given = call.argument("line_count"sv); given.is_number()) lines = count_of(given);
-  auto text = containers.read_file(user_id, path, count_of(call.argument("offset"sv)), lines);
-  if (!text) return failed(text.error().message);
-  std::string content = to_utf8(*text);
-  shorten({&content}, room_for_texts(call.max_result_bytes()),
-          [](const std::string&, std::size_t) {});
-  Json object;
-  set_member(object, "file_path", path);
-  set_member(object, "content", std::move(content));
-  return answer_with(std::move(object));
-}
-
-mcp::ToolResult write_user_file(const UserContainers& containers, const std::string& user_id,
-                                const mcp::Call& call) {
-  const std::string& path = argument_text(call, "file_path");
-  const auto bytes = containers.write_file(user_id, path, argument_text(call, "content"));
-  if (!bytes) return failed(bytes.error().message);
-  Json object;
-  set_member(object, "success", true);
-  set_member(object, "file_path", path);
-  set_member(object, "bytes", *bytes);
-  set_member(object, "message", concat("Successfully wrote % bytes to %", {*bytes, path}));
-  return answer_with(std::move(object));
-}
-
-mcp::ToolResult read_user_docstring(const UserContainers& containers, const std::string& user_id,
-                                    const mcp::Call& call) {
-  const std::string& path = argument_text(call, "file_path");
-  const std::string& function = argument_text(call, "function_name");
-  const auto found = containers.read_docstring(user_id, path, function);
-  if (!found) return failed(found.error().message);
-  std::string text = to_utf8(*found);
-  shorten({&text}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
-  Json object;
-  set_member(object, "file_path", path);
-  set_member(object, "function_name", function);
-  set_member(object, "docstring", std::move(text));
-  return answer_with(std::move(object));
-}
-
-mcp::ToolResult list_artifacts(const UserContainers& containers, const std::string& user_id,
-                               const mcp::Call&) {
-  const auto artifacts = containers.list_artifacts(user_id);
-  if (!artifacts) return failed(artifacts.error().message);
-  Json list = Json::array();
-  for (const FileEntry& artifact : *artifacts) {
-    Json entry;
-    set_member(entry, "name", to_utf8(artifact.path));
-    set_member(entry, "size", artifact.size);
-    list.push_back(std::move(entry));
-  }
-  Json object;
-  set_member(object, "artifacts", std::move(list));
-  return answer_with(std::move(object));
-}
-
-mcp::ToolResult get_artifact(const UserContainers& containers, const std::string& user_id,
-                             const mcp::Call& call) {
-  const std::string& name = argument_text(call, "name");
-  const auto bytes = containers.get_artifact(user_id, name);
-  if (!bytes) return failed(bytes.error().message);
-  std::string content = to_base64(*bytes);
-  if (2 * content.size() > room_for_texts(call.max_result_bytes()))
-    return failed(concat("% has % bytes, too many for one reply: split it into parts",
-                         {in_quotes(name), bytes->size()}));
-  Json object;
-  set_member(object, "name", name);
-  set_member(object, "size", bytes->size());
-  set_member(object, "encoding", "base64");
-  set_member(object, "content", std::move(content));
-  return answer_with(std::move(object));
-}
-
-using UserToolHandler = mcp::ToolResult (*)(const UserContainers&, const std::string&,
-                                            const mcp::Call&);
-
-// {} is the timeout of commands that give none.
-struct UserTool {
-  UserToolHandler handler;
-  ToolText text;
-};
-constexpr UserTool user_tools[] = {
-    {execute_bash,
-     {"execute_bash",
-      "Run a command",
-      ToolEffect::runs,
-      "Runs a shell command in your container and returns its exit code, stdout and stderr.",
-      {{"command", Takes::required_text, "The command line, for bash."},
-       {"timeout", Takes::seconds, "Seconds; default: {}."}}}},
-    {read_user_file,
-     {"read_file",
-      "Read a file",
-      ToolEffect::reads,
-      "Reads a text file of your container, or some of its lines.",
-      {{"file_path", Takes::required_text,
-        "A path in the container; relative ones begin at /workspace."},
-       {"offset", Takes::from_0, "How many lines to skip; default: 0."},
-       {"line_count", Takes::from_0, "How many lines to read; default: all."}}}},
-    {write_user_file,
-     {"write_file",
-      "Write a file",
-      ToolEffect::writes,
-      "Writes a file of your container, or replaces it.",
-      {{"file_path", Takes::required_text,
-        "A path in the container; relative ones begin at /workspace."},
-       {"content", Takes::required_text, "The whole new text."}}}},
-    {read_user_docstring,
-     {"read_docstring",
-      "Read a docstring",
-      ToolEffect::reads,
-      "Reads what a Python function says of itself, without running it.",
-      {{"file_path", Takes::required_text,
-        "A Python file, or a module of /tools (\"pkg.module\")."},
-       {"function_name", Takes::required_text, "The function, or Class.method."}}}},
-    {list_artifacts,
-     {"list_artifacts", "List artifacts", ToolEffect::reads,
-      "Lists the files in /artifacts, which are what is handed over."}},
-    {get_artifact,
-     {"get_artifact",
-      "Get an artifact",
-      ToolEffect::reads,
-      "Reads a file of /artifacts.",
-      {{"name", Takes::required_text, "Its name, without a directory."}}}},
-};
-
-constexpr auto packed_user_tools = pack_names<ToolTextSource<user_tools>>();
-
-// What a tool has besides its texts.
-struct UserToolEntry {
-  UserToolHandler handler = nullptr;
-  ToolFacts facts = {};
-};
-constexpr auto user_tool_entries = pack_entries<user_tools>([](const UserTool& row) {
-  return UserToolEntry{row.handler, facts_of(row.text)};
-});
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string_view front_matter(std::string_view text, std::string_view key) {
-  bool first = true;
-  while (!text.empty()) {
-    const std::string_view line = trim_blanks(without_line_ends(text.substr(0, text.find('\n'))));
-    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
-    if (first != (line == "---"sv)) return {};
-    first = false;
-    if (starts_with(line, key) && line.substr(key.size(), 1) == ":"sv)
-      return trim_blanks(line.substr(key.size() + 1));
-  }
-  return {};
-}
-
-// Skills are read by the paths rules of their folder: a link that leads out of it is left out.
-std::string list_skills(const std::string& folder) {
-  constexpr std::size_t most = 100;
-  constexpr std::size_t longest = 300;
-  std::string text;
-  auto rules = PathRules::create({{folder, Permission::read}});
-  if (folder.empty() || !rules) return text;
-  const Files files(std::move(*rules), folder);
-  const auto list = files.list(folder);
-  std::size_t count = 0;
-  for (const FileEntry& entry : list ? list->entries : std::vector<FileEntry>()) {
-    const auto skill = files.read(concat("%/SKILL.md", {entry.path}));
-    if (!skill || ++count > most) continue;
-    const std::string about =
-        to_utf8(utf8_prefix(front_matter(skill->bytes, "description"sv), longest));
-    append_all(text, {text.empty() ? " " : ", ", to_utf8(entry.path), about.empty() ? "" : " (",
-                      about, about.empty() ? "" : ")"});
-  }
-  return text;
-}
-
-}  // inner
-
-Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
-                                        const std::string& user_id) {
-  for (std::size_t row = 0; row < user_tool_entries.size(); ++row) {
-    const UserToolEntry& entry = user_tool_entries[row];
-    mcp::Tool tool = tool_of(
-        packed_user_tools.table(), row, entry.facts,
-        [&containers](std::string_view) { return seconds_text(containers.options().timeout); });
-    tool.handler = [&containers, user_id, handler = entry.handler](const mcp::Call& call) {
-      return handler(containers, user_id, call);
-    };
-    if (auto ok = server.add(std::move(tool)); !ok) return ok;
-  }
-  return {};
-}
 
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_69
+#endif  // CODEEXEC_GROUP_79
 #endif  // the wings
 
 // MIT License

@@ -22,7 +22,8 @@ TYPE = re.compile(r"^(?:class|struct|enum class|using)(?: \[\[\w+\]\])? ([\w:]+(
 FORWARD = re.compile(r"^(?:template <[^\n]*>\n)?(?:class|struct|enum class) [\w:]+;"
                      r"(?: *//[^\n]*)?\n?", re.M)
 CALLED = re.compile(r"^(?!template)(?:[\w:<>,*&\[\] ]+[ *&])?(\w+)\(([^()]*)", re.M)
-CONSTANT = re.compile(r"^(?:inline )?constexpr [\w:<> ]*?(\w+)(?= =|\{|;)", re.M)
+CONSTANT = re.compile(r"^(?:(?:inline )?constexpr|extern const) [\w:<>& ]*?(\w+)(?= =|\{|;)",
+                      re.M)
 PRIVATE = re.compile(r"^( *) private:\n(?:.*\n)*?(?=\1 (?:public|protected):|\1\};)", re.M)
 INTERNAL = re.compile(r"^ +(?:(?:struct|class) \w+;(?:  // internal.*)?|friend .*;)\n", re.M)
 BODY = re.compile(r"\)((?:\s*(?:const|noexcept|override|&&?))*)\s*(\{|:(?!:))")

@@ -5,7 +5,7 @@
     python3 docs/options.py --check build/codeexec-mcp    are they what it would write?
 
 docs/options.md, the man page docs/codeexec-mcp.1 and the completions of bash, zsh and fish in
-docs/completions. The table is src/tools/option_table.cpp; the program prints it with --help-all
+docs/completions. The rows are src/*/option_table.cpp; the program prints them with --help-all
 --json.
 """
 import json
@@ -16,7 +16,7 @@ import sys
 import textwrap
 
 DOCS = pathlib.Path(__file__).resolve().parent
-MADE = "Made by docs/options.py from src/tools/option_table.cpp: change that, then run it."
+MADE = "Made by docs/options.py from src/*/option_table.cpp: change those, then run it."
 PROGRAM = "codeexec-mcp"
 RELEASED = "2026-11-21"  # the date of the version, for the man page
 

@@ -109,8 +109,17 @@
 //   code         needs: base shell paths files process executor       code by language
 //   docker       needs: base json (policy) paths files environment process executor agent  containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
-//   report       needs: base json executor audit    audit logs as a page, as Markdown; for the server
-//   tools        needs: all           binds executors to MCP tools; the server
+//   report       needs: base json executor audit    audit logs as a page, as Markdown
+//   tools        needs: base json regex shell policy paths files environment sandbox terminal
+//                       process executor audit jobs code mcp    tools of MCP; the server
+//   containers   needs: base json policy paths files sandbox executor place docker mcp tools
+//                                     feature of the server: commands in containers
+//   places       needs: base shell executor place cluster tools
+//                                     feature of the server: commands on other machines
+//   network      needs: base sandbox executor proxy tools    feature of the server: hosts by names
+//   program      needs: base json paths files sandbox process executor audit agent place cluster code
+//                       docker report tools containers places
+//                                     feature of the server: doctor, files of clients, MassGen
 //   Each line of code stands in the section whose job it is, and a section uses only the sections
 //   that it needs; of one in parentheses, its declarations alone. Both halves of this header list
 //   the sections in this order.
@@ -125,10 +134,10 @@
 //   CODEEXEC_IMPLEMENT_MCP json mcp
 //   CODEEXEC_IMPLEMENT_AGENT agent
 //   CODEEXEC_IMPLEMENT_TOOLS audit files jobs code tools
-//   CODEEXEC_IMPLEMENT_CONTAINERS docker
-//   CODEEXEC_IMPLEMENT_PLACES copy place cluster
-//   CODEEXEC_IMPLEMENT_NETWORK proxy
-//   CODEEXEC_IMPLEMENT_PROGRAM report
+//   CODEEXEC_IMPLEMENT_CONTAINERS docker containers
+//   CODEEXEC_IMPLEMENT_PLACES copy place cluster places
+//   CODEEXEC_IMPLEMENT_NETWORK proxy network
+//   CODEEXEC_IMPLEMENT_PROGRAM report program
 //
 // WHEN IT DOES NOT LINK
 //   undefined reference to `codeexec::v0_1::...'    no file defines CODEEXEC_IMPLEMENTATION: one
@@ -158,6 +167,7 @@
 #include "base/base.hpp"
 #include "cluster/cluster.hpp"
 #include "code/code.hpp"
+#include "containers/containers.hpp"
 #include "docker/docker.hpp"
 #include "environment/environment.hpp"
 #include "executor/executor.hpp"
@@ -434,39 +444,54 @@
 #include "tools/background.cpp"
 #include "tools/catalogue.cpp"
 #include "tools/check.cpp"
-#include "tools/client_config.cpp"
-#include "tools/client_diff.cpp"
-#include "tools/client_entry.cpp"
-#include "tools/client_examine.cpp"
-#include "tools/client_protection.cpp"
-#include "tools/client_table.cpp"
-#include "tools/client_write.cpp"
 #include "tools/config_file.cpp"
 #include "tools/describe.cpp"
-#include "tools/doctor.cpp"
 #include "tools/execute_code.cpp"
 #include "tools/execute_command.cpp"
 #include "tools/executors.cpp"
+#include "tools/features.cpp"
 #include "tools/file_tools.cpp"
 #include "tools/help.cpp"
-#include "tools/json_edit.cpp"
-#include "tools/massgen.cpp"
 #include "tools/nearest.cpp"
 #include "tools/option_setter.cpp"
 #include "tools/option_table.cpp"
 #include "tools/output.cpp"
-#include "tools/places.cpp"
 #include "tools/project.cpp"
-#include "tools/protection.cpp"
-#include "tools/replay.cpp"
 #include "tools/results.cpp"
 #include "tools/roots.cpp"
 #include "tools/server.cpp"
-#include "tools/srt_settings.cpp"
 #include "tools/terminal.cpp"
-#include "tools/toml_edit.cpp"
 #include "tools/use.cpp"
-#include "tools/user_tools.cpp"
+
+#include "containers/feature.cpp"
+#include "containers/option_table.cpp"
+#include "containers/user_tools.cpp"
+
+#include "places/feature.cpp"
+#include "places/option_table.cpp"
+
+#include "network/feature.cpp"
+
+#include "program/client_config.cpp"
+#include "program/client_diff.cpp"
+#include "program/client_entry.cpp"
+#include "program/client_examine.cpp"
+#include "program/client_protection.cpp"
+#include "program/client_table.cpp"
+#include "program/client_write.cpp"
+#include "program/doctor.cpp"
+#include "program/feature.cpp"
+#include "program/help_json.cpp"
+#include "program/json_edit.cpp"
+#include "program/list_places.cpp"
+#include "program/massgen.cpp"
+#include "program/option_table.cpp"
+#include "program/own_program.cpp"
+#include "program/protection.cpp"
+#include "program/replay.cpp"
+#include "program/sandbox_report.cpp"
+#include "program/srt_settings.cpp"
+#include "program/toml_edit.cpp"
 
 // with --only: #pragma GCC diagnostic pop
 #endif  // the wings

@@ -31,6 +31,7 @@ HEADER, COMMAND = SRC.parent / "codeexec.hpp", "python3 src/join.py"
 ROW = re.compile(r"//   ([a-z]+) +needs: (\S+(?: \S+)*)")
 WING = re.compile(r"//   CODEEXEC_IMPLEMENT_([A-Z]+) +([a-z]+(?: [a-z]+)*)$")
 PAGE = "report/page_internal.hpp"
+CONTINUED = re.compile(r"\n//                       (?=\S)")  # in the next line of the table
 INCLUDE = re.compile(r'#include "(([a-z]+)/[a-z0-9_]+\.[ch]pp)"')
 OPENING = ["namespace codeexec {", "inline namespace v0_1 {"]
 CLOSING = ["}  // namespace v0_1", "}  // namespace codeexec"]
@@ -64,7 +65,8 @@ def sections(frame, named):
     """What each section needs, those of which it needs the declarations alone, and the sections
     that are named with all that they need: those to declare and those to define."""
     needs, only_declared = {}, {}
-    for row in filter(None, map(ROW.match, frame)):
+    table = CONTINUED.sub(" ", "\n".join(frame)).split("\n")
+    for row in filter(None, map(ROW.match, table)):
         words = list(needs) if row[2] == "all" else [w for w in row[2].split() if w != "-"]
         needs[row[1]] = [word.strip("()") for word in words]
         only_declared[row[1]] = [word.strip("()") for word in words if word.startswith("(")]
@@ -185,13 +187,16 @@ def joined(named):
                 lines.extend(body)
         parts.clear()
 
+    in_dropped_row = False
     for line in frame:
         include, row = INCLUDE.match(line), ROW.match(line)
+        in_dropped_row = not row and in_dropped_row and line.startswith("//       ")
+        in_dropped_row = in_dropped_row or bool(row and row[1] not in declared)
         is_code = include and include[1].endswith(".cpp")
         if include and include[2] in (defined if is_code else declared):
             if include[1] not in done:
                 append(include[1], is_code)
-        elif not include and not (row and row[1] not in declared):
+        elif not include and not in_dropped_row:
             if line:
                 write_parts()
             if line.startswith(EACH_WING):

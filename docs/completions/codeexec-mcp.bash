@@ -1,4 +1,4 @@
-# bash completion of codeexec-mcp. Made by docs/options.py from src/tools/option_table.cpp: change that, then run it.
+# bash completion of codeexec-mcp. Made by docs/options.py from src/*/option_table.cpp: change those, then run it.
 _codeexec_mcp() {
   local IFS=$'\n' current=${COMP_WORDS[COMP_CWORD]} option= i words=
   COMPREPLY=()

@@ -1,4 +1,4 @@
-# fish completion of codeexec-mcp. Made by docs/options.py from src/tools/option_table.cpp: change that, then run it.
+# fish completion of codeexec-mcp. Made by docs/options.py from src/*/option_table.cpp: change those, then run it.
 complete -c codeexec-mcp -l allowed-paths -x -a '(__fish_complete_directories)' -d 'where commands may start and write'
 complete -c codeexec-mcp -l read-only -x -a '(__fish_complete_directories)' -d 'where they may start and read, but not write'
 complete -c codeexec-mcp -l workspace -x -a '(__fish_complete_directories)' -d 'where commands start'

@@ -185,10 +185,6 @@ bool all_are(std::string_view text, bool (*test)(char));
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
 
-// The name of an enumeration's value by a list of all names in their order, with a NUL behind each
-// but the last; "" for a value that is not among them.
-const char* name_in(const char* names, int value) noexcept;
-
 // The last name of a path.
 std::string_view base_name(std::string_view path);
 

@@ -79,11 +79,6 @@ SharedError with_message(Error error, std::string message) {
   return error;
 }
 
-const char* name_in(const char* names, int value) noexcept {
-  for (; value > 0 && *names; --value) names += std::strlen(names) + 1;
-  return value == 0 ? names : "";
-}
-
 }  // namespace inner
 
 const char* version() noexcept { return CODEEXEC_VERSION_STRING; }

@@ -72,9 +72,6 @@ Expected<std::string> verified_audit(const std::string& path, bool& is_whole);
 Expected<std::string> write_report(const std::vector<std::string>& files,
                                    const std::string& output);
 
-// A text that was packed, see packed_internal.hpp.
-std::string unpacked(std::string_view packed);
-
 // What happens, as Markdown, appended to a file while it happens. Thread-safe, and several programs
 // may have one on the same file: each command is one write().
 class Transcript {

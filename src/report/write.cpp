@@ -196,23 +196,6 @@ Expected<UniqueFd> open_page(const std::string& output, const std::vector<std::s
 
 inline namespace inner {
 
-std::string unpacked(std::string_view packed) {
-  std::string text;
-  for (std::size_t at = 0; at < packed.size(); ++at) {
-    const auto first = static_cast<unsigned char>(packed[at]);
-    if (first < 0x80) {
-      text += packed[at];
-      continue;
-    }
-    const std::size_t distance =
-        (first & 0x0fu) * 256u + static_cast<unsigned char>(packed[++at]) + 1u;
-    // Its end may lie in what it makes.
-    for (unsigned left = (first >> 4 & 7u) + 3u; left > 0; --left)
-      text += text[text.size() - distance];
-  }
-  return text;
-}
-
 Expected<std::string> write_report(const std::vector<std::string>& files,
                                    const std::string& output) {
   std::string told;

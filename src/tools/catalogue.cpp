@@ -1,6 +1,6 @@
 // The tools as clients see them.
 
-#include "tools/options_internal.hpp"
+#include "tools/option_internal.hpp"
 #include "tools/tool_texts_internal.hpp"
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"

@@ -1,4 +1,4 @@
-// --check: judging without running; --verify-audit.
+// --check: judging without running.
 
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
@@ -9,7 +9,6 @@
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "policy/policy.hpp"
-#include "report/report_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -60,13 +59,6 @@ int check_lines(const Executor& executor) {
 }  // namespace
 
 inline namespace inner {
-
-int verify_audit(const std::string& path) {
-  bool is_whole = true;
-  const auto text = verified_audit(path, is_whole);
-  if (!text) return fail(2, text.error().message);
-  return print_answer(*text, is_whole ? 0 : 1);
-}
 
 int check(const Executor& executor, const std::string& script) {
   if (script == "-") return check_lines(executor);

@@ -3,7 +3,8 @@
 // A key is the option's name with `_` for `-`. It may begin with command_line_, and some options
 // have another key besides: those are the names that MassGen's configurations use.
 
-#include "tools/options_internal.hpp"
+#include "tools/option_internal.hpp"
+#include "tools/server_internal.hpp"
 #include "tools/tools_internal.hpp"
 
 #include "base/base.hpp"
@@ -60,11 +61,11 @@ const char* wanted_shape(Option::Kind kind, const Json& value) {
     case Option::choice:
       return value.is_string() ? nullptr : "a string";
     case Option::flag:
-    case Option::off:
+    case Option::off_flag:
     case Option::truth:
       return value.is_bool() ? nullptr : "true or false";
-    case Option::bytes:
-    case Option::bytes_or_0:
+    case Option::size:
+    case Option::size_or_0:
       if (value.is_string()) return nullptr;
       [[fallthrough]];
     case Option::whole:
@@ -84,29 +85,27 @@ const char* wanted_shape(Option::Kind kind, const Json& value) {
 
 // Takes one key of the file, unless the command line has set it. `seen` are those before it.
 Expected<void> take_key(const std::string& path, const Json::Member& member, ServerConfig& config,
-                        const Options& given, Options& seen) {
+                        Options& seen) {
   std::string_view key = member.name;
   constexpr std::string_view reference_prefix = "command_line_";
   if (starts_with(key, reference_prefix)) key.remove_prefix(reference_prefix.size());
-  const Option* const option = find_option([&](const Option& candidate) {
-    const std::string_view other = candidate.part(Option::other_key);
-    return key == candidate.key() || (!other.empty() && key == other);
-  });
+  const Option* const option = config.options.find_key(key);
   const std::string label = concat("%: %", {in_quotes(path), printable(member.name)});
   if (!option)
-    return make_error(ErrorCode::invalid_argument, "%: unknown key%", {label, meant_key(key)});
+    return make_error(ErrorCode::invalid_argument, "%: unknown key%",
+                      {label, meant_key(key, config)});
   if (contains(seen, option))
     return make_error(ErrorCode::invalid_argument, "%: another key sets % already",
                       {label, option->key()});
   seen.push_back(option);
-  if (contains(given, option)) return {};
-  if (const char* const shape = wanted_shape(option->kind, member.value))
+  if (contains(config.invocation.given, option)) return {};
+  if (const char* const shape = wanted_shape(option->kind(), member.value))
     return bad_value(label, member.value.dump(), shape);
-  if (option->kind == Option::json)
-    return set_option(label, {member.value.dump()}, option->target(config));
+  if (option->kind() == Option::json)
+    return set_option(label, {member.value.dump()}, *option, config);
   auto words = config_words(label, member.value);
   if (!words) return words.failure();
-  return set_option(label, *words, option->target(config));
+  return set_option(label, *words, *option, config);
 }
 
 }  // namespace
@@ -117,7 +116,7 @@ bool contains(const Options& options, const Option* option) {
   return find_in(options, option) != options.end();
 }
 
-Expected<void> read_config(const std::string& path, ServerConfig& config, Options& given) {
+Expected<void> read_config(const std::string& path, ServerConfig& config) {
   auto text = read_whole_file(path, longest_config, "--config:"sv);
   if (!text) return text.failure();
   JsonLimits limits;
@@ -130,7 +129,8 @@ Expected<void> read_config(const std::string& path, ServerConfig& config, Option
     return make_error(ErrorCode::parse, "--config: %: not an object", {in_quotes(path)});
   Options seen;  // under whichever of their names
   for (const Json::Member& member : object->members())
-    if (auto ok = take_key(path, member, config, given, seen); !ok) return ok;
+    if (auto ok = take_key(path, member, config, seen); !ok) return ok;
+  Options& given = config.invocation.given;
   given.insert(given.end(), seen.begin(), seen.end());
   return {};
 }

@@ -8,7 +8,6 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "docker/docker.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "policy/policy.hpp"
@@ -17,15 +16,14 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-namespace {
+inline namespace inner {
 
-// Adds a sentence.
-void say(std::string& text, const char* sentence, Pieces values = {}) {
+void say(std::string& text, const char* sentence, Pieces values) {
   if (!text.empty()) text += ' ';
   append_all(text, sentence, values);
 }
 
-}  // namespace
+}  // namespace inner
 
 std::string describe(const Executor& executor, const ToolOptions& options) {
   const ExecutorOptions& settings = executor.options();
@@ -69,27 +67,6 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
     say(text, "All commands together may take %.", {count_of_seconds(options.running_time)});
   if (const std::string place = executor.describe_place(); runs_commands && !place.empty())
     say(text, "%", {place});
-  return text;
-}
-
-std::string describe(const UserContainers& containers) {
-  const UserContainerOptions& options = containers.options();
-  std::string text;
-  say(text,
-      "execute_bash runs commands in a container of your own, in /workspace. A command may take % "
-      "unless it asks for more.",
-      {count_of_seconds(options.timeout)});
-  if (!options.tools_dir.empty())
-    say(text,
-        "/tools has Python modules: look at them with ls and read_docstring, then import them.");
-  const std::string skills = list_skills(options.skills_dir);
-  if (!skills.empty())
-    say(text, "Before work that one of these skills is about, read its /skills/NAME/SKILL.md:%.",
-        {skills});
-  say(text,
-      "Put what is to be handed over into /artifacts. It and /workspace last as long as the "
-      "container runs.");
-  if (options.container.network == ContainerNetwork::none) say(text, "There is no network.");
   return text;
 }
 

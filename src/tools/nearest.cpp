@@ -8,12 +8,12 @@
 // Names are short: what is longer than they are is near to nothing. So a comparison takes a bounded
 // time, whatever was given.
 
-#include "tools/options_internal.hpp"
+#include "tools/option_internal.hpp"
+#include "tools/server_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/names_internal.hpp"
-#include "docker/docker_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -74,10 +74,11 @@ std::size_t common_words(std::string_view name, std::string_view other) {
   return count;
 }
 
-// What other programs call something else, or what is no option here.
+// What other programs call something else, or what is no option here. An advice is for servers that
+// have all options and modes that it names.
 struct Remedy {
   std::string_view word;  // in the spelling of near_spelling()
-  const char* advice;
+  std::string_view advice;
 };
 constexpr Remedy option_remedies[] = {
     {"c", "use --run COMMAND, or --config FILE"},
@@ -152,6 +153,34 @@ constexpr Remedy mode_remedies[] = {
     {"srt", "--execution-mode local --sandbox strict"},
 };
 
+bool has_mode(const ServerConfig& config, std::string_view name) {
+  for (const ServerMode& mode : modes_of(config))
+    if (mode.name == name) return true;
+  return false;
+}
+
+// Whether the server has the options and modes that an advice names.
+bool can_follow(std::string_view advice, const ServerConfig& config) {
+  bool is_mode = false;
+  while (!advice.empty()) {
+    std::string_view word = take_part(advice, ' ');
+    word = word.substr(0, word.find(','));
+    const bool is_option = starts_with(word, "--"sv);
+    if (is_option && !config.options.find(word.substr(2))) return false;
+    // `MODE` stands for any.
+    if (is_mode && word != "MODE"sv && !has_mode(config, word)) return false;
+    is_mode = is_option && word.substr(2) == mode_option;
+  }
+  return true;
+}
+
+std::string_view advice_about(std::string_view plain, Rows<Remedy> remedies,
+                              const ServerConfig& config) {
+  for (const Remedy& remedy : remedies)
+    if (plain == remedy.word && can_follow(remedy.advice, config)) return remedy.advice;
+  return {};
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -177,46 +206,43 @@ std::string NearestName::suggestion(std::string_view prefix) const {
   return found_.empty() ? std::string() : concat(": did you mean %%?", {prefix, found_});
 }
 
-std::string meant_option(std::string_view name) {
-  const std::string plain = near_spelling(name);
-  for (const Remedy& remedy : option_remedies)
-    if (plain == remedy.word) return concat(": %", {remedy.advice});
+std::string meant_option(std::string_view name, const ServerConfig& config) {
+  const std::string_view advice = advice_about(near_spelling(name), option_remedies, config);
+  if (!advice.empty()) return concat({": ", advice});
   NearestName nearest(name);
-  for (const Option* option = Option::table; option != Option::end(); ++option)
-    nearest.consider(option->part(Option::name));
-  for (const Special& special : specials) nearest.consider(Option::part(special.row, Option::name));
+  for (const Option* const option : config.options) nearest.consider(option->name());
   return nearest.suggestion("--"sv);
 }
 
-std::string meant_key(std::string_view key) {
-  const std::string plain = near_spelling(key);
-  for (const Special& special : specials)
-    if (Option::part(special.row, Option::name) == plain)
-      return ": it is an option of the command line only";
+std::string meant_key(std::string_view key, const ServerConfig& config) {
+  const Option* const known = config.options.find(near_spelling(key));
+  if (known && known->group() == Option::command_line)
+    return ": it is an option of the command line only";
   NearestName nearest(key);
-  for (const Option* option = Option::table; option != Option::end(); ++option)
-    nearest.consider(option->part(Option::name));
+  for (const Option* const option : config.options)
+    if (option->group() != Option::command_line) nearest.consider(option->name());
   std::string suggestion = nearest.suggestion();
   std::replace(suggestion.begin(), suggestion.end(), '-', '_');
   return suggestion;
 }
 
-std::string meant_mode(std::string_view mode, std::string_view modes) {
+std::string meant_mode(std::string_view mode, const ServerConfig& config) {
   const std::string plain = near_spelling(mode);
-  for (const Remedy& remedy : mode_remedies)
-    if (plain == remedy.word) return concat(" For %, use %.", {remedy.word, remedy.advice});
-  const std::string meant = meant_choice(mode, modes);
+  const std::string_view advice = advice_about(plain, mode_remedies, config);
+  if (!advice.empty()) return concat(" For %, use %.", {plain, advice});
+  NearestName nearest(mode);
+  for (const ServerMode& known : modes_of(config)) nearest.consider(known.name);
+  const std::string meant = nearest.suggestion();
   return meant.empty() ? meant : concat(" D%", {std::string_view(meant).substr(3)});
 }
 
-std::string meant_choice(std::string_view word, std::string_view choices) {
+std::string meant_choice(std::string_view word, Rows<Choice> choices) {
   static constexpr auto denials = NameSet{"disable", "disabled", "false", "no", "none", "off"};
   NearestName nearest(word);
-  for (std::string_view rest = choices; !rest.empty();) {
-    const std::string_view choice = trim_blanks(take_part(rest, ','));
-    if ((choice == "off"sv || choice == "none"sv) && denials.has(word))
-      return concat("; write %", {choice});
-    nearest.consider(choice);
+  for (const Choice& choice : choices) {
+    if ((choice.name == "off"sv || choice.name == "none"sv) && denials.has(word))
+      return concat("; write %", {choice.name});
+    nearest.consider(choice.name);
   }
   return nearest.suggestion();
 }

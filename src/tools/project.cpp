@@ -1,7 +1,8 @@
 // The folder that commands are confined to when no option names one: the project that the server
 // was started in, or an empty folder when that is none.
 
-#include "tools/options_internal.hpp"
+#include "tools/option_internal.hpp"
+#include "tools/server_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -9,7 +10,6 @@
 #include "executor/executor_internal.hpp"
 #include "paths/paths.hpp"
 #include "paths/paths_internal.hpp"
-#include "place/place.hpp"
 #include "sandbox/grants_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
@@ -104,7 +104,7 @@ namespace {
 std::string workspace_of(const ServerConfig& config) {
   const std::vector<Root>& allowed = config.local.roots;
   if (!config.local.workspace.empty() || allowed.empty()) return config.local.workspace;
-  if (config.place_workspace == PlaceWorkspace::remote) return allowed[0].path;
+  if (config.works_elsewhere) return allowed[0].path;
   const auto rules = PathRules::create(allowed);
   const auto here = canonical_path("."sv);
   const bool may_work_here = !rules || !here || rules->permission(*here) != Permission::none;
@@ -167,8 +167,7 @@ Expected<void> settle_folders(ServerConfig& config) {
   const bool confined = config.use == Option::docker || local.sandbox.mode != SandboxMode::off;
   config.takes_roots = config.use == Option::local && local.workspace.empty();
   config.narrows_roots = !local.roots.empty();
-  if (names_none && confined && (config.use & Option::kernel) &&
-      config.place_workspace != PlaceWorkspace::remote)
+  if (names_none && confined && (config.use & Option::kernel) && !config.works_elsewhere)
     if (auto ok = settle_project(config); !ok) return ok;
   if (config.use == Option::local && !local.workspace.empty())
     if (const auto found = PathRules().open_work_dir(local.workspace, "."); !found)

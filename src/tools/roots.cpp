@@ -12,7 +12,8 @@
 // does not open, and without these no home directory and no directory of the system.
 
 #include "mcp/mcp.hpp"
-#include "tools/options_internal.hpp"
+#include "tools/option_internal.hpp"
+#include "tools/server_internal.hpp"
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
 
@@ -247,7 +248,7 @@ Expected<std::shared_ptr<ToolSet>> ClientFolders::set_of(const std::vector<Root>
           find_where(roots, [&](const Root& one) { return one.path == root.path; }) == roots.end())
         local.roots.push_back(root);
   }
-  auto made = LocalExecutor::create(local);
+  auto made = LocalExecutor::create(local, config_.wings);
   if (!made) return in_our_words(made.error());
   const ExecutorPointer executor = new_shared<const LocalExecutor>(std::move(*made));
   if (auto ok = check_(*executor); !ok) return ok.failure();

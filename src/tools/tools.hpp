@@ -3,7 +3,6 @@
 
 #include "base/base.hpp"
 #include "code/code.hpp"
-#include "docker/docker.hpp"
 #include "executor/executor.hpp"
 #include "jobs/jobs.hpp"
 #include "json/json.hpp"
@@ -113,23 +112,27 @@ struct ToolOptions {
 Expected<void> add_execution_tools(mcp::Server& server, const Executor& executor,
                                    const ToolOptions& options = {});
 
-// Adds the tools of a user's container, all of them for the user `user_id`. The containers are
-// borrowed. Errors are those of add_execution_tools().
-//   execute_bash(command, timeout?)                 to_json(Result)
-//   read_file(file_path, offset?, line_count?)      {file_path, content}; lines, the first is 0
-//   write_file(file_path, content)                  {success, file_path, bytes, message}
-//   read_docstring(file_path, function_name)        {file_path, function_name, docstring}
-//     file_path is a path, or a module of /tools.
-//   list_artifacts()                                {artifacts: [{name, size}]}
-//   get_artifact(name)                              {name, size, encoding: "base64", content}
-Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
-                                        const std::string& user_id);
-
 // Describes to a model the place where its commands run, for ServerOptions::instructions: only what
 // is in force.
 std::string describe(const Executor& executor, const ToolOptions& options = {});
-// The same of a user's container: its directories, and the skills there are.
-std::string describe(const UserContainers& containers);
+
+// What a server can do beside running commands on this host. A feature brings its options, with
+// their help, and the code for them: a program that does not name one is linked without that code.
+struct ServerFeature {};
+
+namespace features {
+
+// --execution-mode docker: commands in containers; --profile user-container.
+extern const ServerFeature& containers;
+// --execution-mode ssh, slurm, kubernetes and command: commands on other machines.
+extern const ServerFeature& places;
+// --network allow with --allow-domains: commands reach the hosts of these names alone.
+extern const ServerFeature& network;
+// What a person wants of the program: --help-all, --doctor, --sandbox-report, --client-config,
+// --report, --replay, --transcript, --places and others; and to be MassGen's server.
+extern const ServerFeature& program;
+
+}  // namespace features
 
 // The server program: reads the command line (`--help` lists all of it) and the configuration file,
 // then serves MCP on descriptors 0 and 1 until the input ends or SIGTERM, SIGINT or SIGHUP comes.
@@ -151,7 +154,17 @@ std::string describe(const UserContainers& containers);
 // several lines: 2, then 1, then 3 is stronger); with --sandbox-report 0 when nothing is missing, 1
 // when something is; with --doctor 1 when a line begins with FAIL, else 0. 2, too, when a strict
 // sandbox cannot be had.
-int server_main(int argc, char** argv);
+//
+// Of what stands here a server has only what its features bring. An option of a feature that it
+// lacks is an unknown option, on the command line and in the configuration file.
+int server_main(int argc, char** argv, std::initializer_list<const ServerFeature*> features);
+
+// With all features.
+inline int server_main(int argc, char** argv) {
+  return server_main(
+      argc, argv,
+      {&features::network, &features::program, &features::containers, &features::places});
+}
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -346,11 +346,8 @@ mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call);
 
-// The value of a key in the lines between two `---` at the start of a text.
-std::string_view front_matter(std::string_view text, std::string_view key);
-
-// " name (description), ..." of the folders that have a SKILL.md.
-std::string list_skills(const std::string& folder);
+// Adds a sentence to a description.
+void say(std::string& text, const char* sentence, Pieces values = {});
 
 // Disables all tools but this one.
 void disable_other_tools(ToolOptions& options, std::string_view tool);
@@ -369,13 +366,6 @@ int print_answer(const std::string& text, int status = 0);
 
 // The exit status of --check: judges a script, or each line of standard input for "-".
 int check(const Executor& executor, const std::string& script);
-
-// The exit status of --verify-audit: 1 for a file with a line that is not as it was written.
-int verify_audit(const std::string& path);
-
-// The exit status of --replay.
-int replay(const Executor& executor, const std::string& path, bool as_json,
-           const CancelToken& stop);
 
 }  // namespace inner
 

@@ -9,7 +9,7 @@
 #include "docker/container_internal.hpp"
 #include "sandbox/sandbox_internal.hpp"
 #include "terminal/terminal_internal.hpp"
-#include "tools/options_internal.hpp"
+#include "tools/server_internal.hpp"
 #include "tools/tools_internal.hpp"
 
 namespace fuzz {
@@ -33,14 +33,15 @@ Configured read_configuration(std::vector<std::string> words, std::string_view f
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
-  codeexec::ServerConfig config;
+  codeexec::ServerConfig config(
+      {&codeexec::features::network, &codeexec::features::program, &codeexec::features::containers,
+       &codeexec::features::places});
   Configured result;
-  const auto invocation =
+  const auto read =
       codeexec::read_command_line(static_cast<int>(words.size()), argv.data(), config);
   // That starts nothing and opens no socket. It makes an empty folder where the fuzzer runs in no
   // project, which goes away with `config`.
-  const auto derived =
-      invocation ? codeexec::settle_options(config) : codeexec::Expected<void>(invocation.error());
+  const auto derived = read ? codeexec::settle_options(config) : read;
   result.ok = derived.has_value();
   result.error = derived.error().message;
   result.policy = config.local.policy;

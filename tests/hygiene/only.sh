@@ -15,13 +15,17 @@ join() { python3 -B "$ROOT/src/join.py" "$@"; }
 
 # a section and what it needs ---------------------------------------------------------------------
 
+# A row may go on in the next line, below its first need.
+awk '/^\/\/ {23}[^ ]/ { row = row " " substr($0, 26); next }
+  { if (NR > 1) print row; row = $0 }
+  END { print row }' "$ROOT/src/frame.hpp" > "$OUT/frame"
 awk 'match($0, /^\/\/   [a-z]+ +needs: /) {
   name = $2
   text = substr($0, RLENGTH + 1)
   sub(/  .*/, "", text)
   print name, text == "all" ? before : text == "-" ? "" : text
   before = before " " name
-}' "$ROOT/src/frame.hpp" > "$OUT/needs"
+}' "$OUT/frame" > "$OUT/needs"
 every=$(cut -d ' ' -f 1 "$OUT/needs")
 # The section and all that it needs, directly or not, in the order of the table, from below upwards.
 closure() {

@@ -16,6 +16,7 @@ SYSTEM_HEADERS = ["base/base.hpp", "base/platform_internal.hpp"]  # the only par
 CIRCLES = {"process", "tools"}
 
 ROW = re.compile(r"//   ([a-z]+) +needs: (\S+(?: \S+)*)")
+CONTINUED = re.compile(r"\n//                       (?=\S)")
 # Of the manual's table of wings; and of CMakeLists.txt: the wings that a wing needs.
 WING = re.compile(r"//   CODEEXEC_IMPLEMENT_([A-Z]+) +([a-z]+(?: [a-z]+)*)$")
 WING_NEEDS = re.compile(r"^set\(needs_of_([a-z]+)((?: [a-z]+)*)\)$", re.M)
@@ -55,6 +56,8 @@ def names_of(text):
             spaces.append(opening[1])
         elif line.startswith("}  // namespace"):
             spaces.pop()
+        elif re.match(r"(?:struct|class) \w+;$", line):
+            continue  # defined elsewhere
         elif re.match(r"[A-Za-z\[]", line) and not line.startswith(("static_assert", "template <")):
             name = named(line)
             if name and "::" not in name and name != "operator":
@@ -103,7 +106,7 @@ def main():
     code = {name: code_of(text) for name, text in parts.items()}
     room = {name: name.split("/")[0] for name in parts}
     needs, everything, declared, wing_of = {}, {}, {}, {}
-    for line in (SRC / "frame.hpp").read_text().split("\n"):
+    for line in CONTINUED.sub(" ", (SRC / "frame.hpp").read_text()).split("\n"):
         if row := ROW.match(line):
             everything[row[1]] = row[2] == "all"
             words = list(needs) if row[2] == "all" else [w for w in row[2].split() if w != "-"]

@@ -1,5 +1,5 @@
 // The server program with containers of a real engine: see parity.cpp. What needs none is in
-// unit/tools/containers.cpp, with a played one.
+// unit/containers/server.cpp, with a played one.
 #include "codeexec.hpp"
 
 #include <doctest/doctest.h>
