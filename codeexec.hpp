@@ -20409,8 +20409,8 @@ namespace {
 
 // What programs generate; see Names::match() for the patterns.
 constexpr auto generated_trees =
-    NameList{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox",
-             ".nox",        ".next",         ".nuxt",       "node_modules"};
+    NameSet{".mypy_cache", ".next", ".nox",        ".nuxt",       ".pytest_cache",
+            ".ruff_cache", ".tox",  "__pycache__", "node_modules"};
 constexpr auto generated_directories = NameList{"build", "dist", "*.egg-info"};
 constexpr auto generated_files = NameList{".coverage", ".DS_Store", "Thumbs.db", "*.pyc", "*.pyo",
                                           "*.log",     "*.swp",     "*.swo",     "*~"};
@@ -20468,7 +20468,7 @@ CODEEXEC_INNER {
 bool is_generated_name(std::string_view name, GeneratedScope scope) {
   switch (scope) {
     case GeneratedScope::tree:
-      return generated_trees.match(name);
+      return generated_trees.has(name);
     case GeneratedScope::directory:
       return generated_directories.match(name);
     case GeneratedScope::file:
@@ -44368,17 +44368,17 @@ class RightsCheck {
     for (const std::string_view verb : right.verbs) {
       const ProcessResult may = call_cluster(kubectl_, {"auth", "can-i", std::string(verb), kind,
                                                         concat("--subresource=%", {right.below})});
-      append_all(told_, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
+      append_all(answers_, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
       append_all(list, {list.empty() ? "" : ", ", verb});
     }
     append_all(role_, "- {apiGroups: [\"%\"], resources: [%%], verbs: [%]}\n",
                {right.group, right.resource, below, list});
   }
-  std::string text() const { return told_ + role_; }
+  std::string text() const { return answers_ + role_; }
 
  private:
   const std::vector<std::string>& kubectl_;
-  std::string told_ = "ok   kubectl\n";
+  std::string answers_ = "ok   kubectl\n";
   std::string role_ =
       "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
 };

@@ -52,17 +52,17 @@ class RightsCheck {
     for (const std::string_view verb : right.verbs) {
       const ProcessResult may = call_cluster(kubectl_, {"auth", "can-i", std::string(verb), kind,
                                                         concat("--subresource=%", {right.below})});
-      append_all(told_, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
+      append_all(answers_, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
       append_all(list, {list.empty() ? "" : ", ", verb});
     }
     append_all(role_, "- {apiGroups: [\"%\"], resources: [%%], verbs: [%]}\n",
                {right.group, right.resource, below, list});
   }
-  std::string text() const { return told_ + role_; }
+  std::string text() const { return answers_ + role_; }
 
  private:
   const std::vector<std::string>& kubectl_;
-  std::string told_ = "ok   kubectl\n";
+  std::string answers_ = "ok   kubectl\n";
   std::string role_ =
       "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
 };

@@ -24,8 +24,8 @@ namespace {
 
 // What programs generate; see Names::match() for the patterns.
 constexpr auto generated_trees =
-    NameList{"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox",
-             ".nox",        ".next",         ".nuxt",       "node_modules"};
+    NameSet{".mypy_cache", ".next", ".nox",        ".nuxt",       ".pytest_cache",
+            ".ruff_cache", ".tox",  "__pycache__", "node_modules"};
 constexpr auto generated_directories = NameList{"build", "dist", "*.egg-info"};
 constexpr auto generated_files = NameList{".coverage", ".DS_Store", "Thumbs.db", "*.pyc", "*.pyo",
                                           "*.log",     "*.swp",     "*.swo",     "*~"};
@@ -83,7 +83,7 @@ inline namespace inner {
 bool is_generated_name(std::string_view name, GeneratedScope scope) {
   switch (scope) {
     case GeneratedScope::tree:
-      return generated_trees.match(name);
+      return generated_trees.has(name);
     case GeneratedScope::directory:
       return generated_directories.match(name);
     case GeneratedScope::file:
