@@ -38293,9 +38293,22 @@ class AgentWorkspace {
 // One thread drives all: the orders, the commands, the answers. It holds at most queue_limit bytes
 // and a frame of each command's output, a window of each command's input, and one request.
 //
-//   run() --> waits for hello --> greeted_ --> ending_ --> returns, when no command is left
-//             no other frame      orders       the input has ended, or is wrong, or silent: all
-//             is accepted                      commands are killed, and nothing more is sent
+//   state    event                                        next     function
+//   waiting  the hello                                    greeted  take() -> greet(), also if it is
+//                                                                  refused: the answer has `error`
+//   waiting  any other frame but ping                     ending   receive() -> end()
+//   greeted  a request, then `start`                      greeted  take() -> start()
+//   greeted  a second hello, what no client sends         ending   receive() -> end()
+//   greeted  nothing was heard for keep_alive             ending   loop() -> end()
+//   both     the input has ended, or cannot be read       ending   receive() -> end()
+//   both     the output cannot be written                 ending   flush() -> end()
+//   ending   no command is left                           (none)   loop(), run() says `bye`
+//
+// What holds: in `waiting` there are no commands and no deadline, as a client that has gone ends
+// the pipe. In `greeted`, one frame at least is sent in each third of keep_alive. In `ending`, the
+// input is not read, nothing is queued, and all commands are killed; their output is read and
+// dropped, so that none of them holds up its own end. problem_ says why, and is empty where the
+// input has ended: that is how a client ends an agent, and the exit status is 0.
 class CommandAgent {
  public:
   // Without a workspace, the agent serves a container.
@@ -38413,6 +38426,10 @@ bool settle_in_container(const Json& hello, long& uid, long& gid);
 // agent/agent.cpp ---------------------------------------------------------------------------------
 // The agent: its life, its connection to the client, and the orders of that.
 
+// The greeting goes out before anything was heard, so that a client finds it behind what a login
+// prints. `bye` is written only if the queue is empty: in the middle of another frame it would be
+// read as a part of that. It is lost if the pipe is full; the client then takes the commands for
+// lost.
 int CommandAgent::run() {
 #if defined(__linux__)
   // Afterwards the file belongs to root.
@@ -38438,6 +38455,9 @@ int CommandAgent::run() {
   return 1;
 }
 
+// Each round: room for output, a wait for any descriptor, then connections, the orders, the
+// commands. Orders come before commands, so that a kill is not held up by a flood. A command is
+// reported and forgotten once it is over(): no process of it is left, and all its output is queued.
 void CommandAgent::loop() {
   std::vector<pollfd> set;
   while (!ending_ || !commands_.empty()) {
@@ -38495,8 +38515,9 @@ void CommandAgent::loop() {
   }
 }
 
-// A stream is read only as far as the client has room for it. The output of a command that is
-// killed with the connection is dropped.
+// A stream is read only as far as the client has room for it and the queue has: a program that
+// floods waits in its own pipe, and costs no memory here. The output of a command that is killed
+// with the connection is dropped.
 void CommandAgent::make_room(Running& command) {
   const std::size_t most = room() == 0 ? 0 : longest_payload;
   for (const Stream stream : {Stream::out, Stream::err})
@@ -38504,6 +38525,8 @@ void CommandAgent::make_room(Running& command) {
         ending_ ? longest_payload : std::min(most, command.credit[stream == Stream::out ? 0 : 1]);
 }
 
+// Reads once in a round. What is not of the protocol ends the agent, and is not skipped: nothing
+// after it could be trusted to be where a frame begins.
 void CommandAgent::receive() {
   const ssize_t size = ::read(in_, bytes_.get(), longest_payload);
   if (size < 0 && (errno == EINTR || errno == EAGAIN)) return;
@@ -38517,6 +38540,8 @@ void CommandAgent::receive() {
     end("what came in is not of this protocol");
 }
 
+// Kills all commands, with the first reason that was found. They get room for their output again,
+// as one that waits for room would not be seen to end.
 void CommandAgent::end(const char* why) {
   if (ending_) return;
   ending_ = killing_ = true;
@@ -38528,13 +38553,15 @@ void CommandAgent::end(const char* why) {
   }
 }
 
+// Null for a command that has ended: orders for it may have been on their way.
 auto CommandAgent::find(std::uint32_t id) -> Running* {
   for (Running& command : commands_)
     if (command.id == id) return &command;
   return nullptr;
 }
 
-// An order for a command that has just ended is ignored: the client could not know.
+// Carries out a frame. False: no client sends such a frame, and the agent ends. An order for a
+// command that has just ended is ignored: the client could not know.
 bool CommandAgent::take(const Frame& frame) {
   const std::string_view payload = frame.payload;
   if (frame.kind == FrameKind::ping) return true;
@@ -38590,6 +38617,8 @@ bool CommandAgent::take(const Frame& frame) {
   return true;
 }
 
+// Called while a command's output is read, which its room bounds: so the credit cannot fall below
+// 0.
 void CommandAgent::pass_on(std::uint32_t id, Stream stream, std::string_view bytes) {
   Running* const command = find(id);
   if (!command || ending_) return;
@@ -38610,6 +38639,8 @@ void CommandAgent::watch_input(Running& command) {
   if (credit != 0) send(FrameKind::credit, command.id, credit_text(Channel::input, credit));
 }
 
+// Adds a frame to the queue; flush() writes it. A transport that holds back what ends in no newline
+// gets one after each frame, in a ping.
 void CommandAgent::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   if (ending_) return;
   put_frame(queue_.bytes, kind, id, payload);
@@ -38621,6 +38652,7 @@ void CommandAgent::stay_heard() {
   flush();
 }
 
+// Writes what the pipe takes; the loop goes on with the rest when there is room.
 void CommandAgent::flush() {
   if (ending_ || queue_.empty()) return;
   const ssize_t size = queue_.write_to(out_);
@@ -38666,14 +38698,32 @@ struct AgentUpload {
 };
 
 // One connection to an agent, and the thread that serves it. The agent may be hostile: a frame that
-// is not as the table above has it ends the connection.
+// is not as the table in frames_internal.hpp has it ends the connection.
 //
-//            greeting_mark             hello                accepted
-//   --> called -----------> speaking ---------> answered ---------------> open
-//         |                    |                   |                       |  end of the pipe,
-//         v                    v                   v                       v  silence, wrong frame
-//       failed <---------------+-------------------+                      lost
-//                                                     settle(): all commands end
+//   state     event                                    next      function
+//   called    the shell there writes upload_mark       called    take_bytes() sends the program
+//   called    a greeting of this protocol              speaking  take_bytes()
+//   called    a greeting of another protocol           answered  take_bytes(); then refused
+//   called    64 KiB without a greeting                failed    take_bytes() -> lose()
+//   called    connect_timeout has passed               failed    wait_for_agent() -> lose()
+//   speaking  the agent's hello                        answered  take_frame()
+//   speaking  any other frame but ping                 failed    take_bytes() -> lose()
+//   speaking  connect_timeout has passed               failed    wait_for_agent() -> lose()
+//   answered  the hello is what was wanted             open      greet()
+//   answered  it is not                                (none)    take_greeting(): open() fails
+//   open      a frame that no agent sends              lost      take_bytes() -> lose()
+//   open      `bye`                                    open      take_frame(); commands that end
+//                                                                after it were killed
+//   but called: nothing came for keep_alive            failed *  check_life() -> lose()
+//   each of these: the pipe has ended                  failed *  receive() -> lose()
+//   failed, lost: the thread looks at it               the same  settle(), once: commands end
+//                                                      * `lost`, if it was open
+//
+// What holds: in `called`, nothing that came is a frame, and connect_timeout alone bounds the wait.
+// Until `open`, the thread that calls open() drives the link, and there are no commands; from then
+// on the link's own thread does. In `failed` and `lost`, the transport is killed and the queue is
+// empty; output that came before still goes to its readers. `settled_` is cancelled once no command
+// runs any more, and is_lost() waits for that: so who sees a lost link sees the reason, too.
 //
 // The thread writes what comes into the commands' pipes and never waits for one of them: what does
 // not fit stays in RemoteStreams::Flow::waiting, which is no more than the window. It reads the
@@ -38732,10 +38782,13 @@ class AgentLink {
   bool lost() const { return life_ >= Life::failed; }
   static void* thread_main(void* self);
   SharedError failure() const;
+  // Opening, in the thread of the caller.
+  Expected<void> bring(const Wanted& wanted, const std::optional<CancelToken>& cancel);
   Expected<void> greet(const Wanted& wanted, const std::optional<CancelToken>& cancel);
   Expected<void> wait_for_agent(const Wanted& wanted, const std::optional<CancelToken>& cancel,
                                 Life until);
   Expected<void> take_greeting(const Wanted& wanted, std::string_view nonce);
+  // What the thread does. All but pump(), which takes the mutex, are called under it.
   bool pump(int cancel, Clock::time_point deadline);
   void watch(std::vector<pollfd>& set, std::vector<Watched>& watched, Clock::time_point& deadline);
   void receive();
@@ -38806,11 +38859,22 @@ struct CommandSettings {
 
 // One command there. The mutex of the link guards all fields.
 //
-//   launch() --> running  --> started_ --> end_: `end` has come --> finish()
-//                   |            |
-//                   +------------+-------> lost_: the connection was lost, the outcome is unknown
+//   state     event                            next      function
+//   new       `start` is sent                  running   launch()
+//   new       the link is lost already         lost      launch(), whose caller gets `not_started`
+//   running   `started`, if it is waited for   started   AgentLink::take_frame()
+//   running   no `started` before the deadline running   launch() returns false
+//   running,  `end`                            ended     AgentLink::take_end(), come_to_an_end()
+//   started   the link is lost                 lost      AgentLink::settle(), come_to_an_end()
+//             it is destroyed                  (none)    ~AgentCommand() sends SIGKILL
+//   ended,    its streams were read to the end ended     take(); from then on ended() is true
+//   lost      finish()                         (none)    report_end()
 //
-// The destructor of one that runs kills it.
+// What holds: in `running` and `started` (streams_.running), commands_ of the link has this command
+// by its number, so that frames find it. One that was destroyed leaves null there, until its `end`
+// has come: no other command gets the number meanwhile. In `ended`, end_ has the result. In `lost`,
+// it has none: what became of the command is not known here, and the outcome is `unknown`. In both,
+// no more comes into the pipes than what waits for room in them, and begun_ is cancelled.
 class AgentCommand : public RemoteCommand {
  public:
   // Fills the request in, unless the admission then says why the command cannot be.
@@ -38887,6 +38951,7 @@ class AgentCommand : public RemoteCommand {
 namespace codeexec {
 inline namespace v0_1 {
 
+// Looks once at what is asked for each command.
 CommandSettings::CommandSettings(Environment variables, std::string shell_path,
                                  const Variables& set)
     : environment(std::move(variables)),
@@ -38894,6 +38959,9 @@ CommandSettings::CommandSettings(Environment variables, std::string shell_path,
       sets_path(sets_variable(set, "PATH"sv)),
       sets_lang(sets_variable(set, "LANG"sv)) {}
 
+// The variables of this host do not count elsewhere, so that only those go there that options or
+// the command set. PATH and LANG are in every resolved environment; they go there if somebody set
+// them.
 Expected<void> AgentCommand::request_for(const Command& command, Executor::Admission& admission,
                                          const CommandSettings& settings, StartRequest& request) {
   // This is checked before any lock: in a fork, a thread that is not here may hold it.
@@ -38942,6 +39010,8 @@ Expected<void> AgentCommand::request_for(const Command& command, Executor::Admis
   return {};
 }
 
+// A command that still runs is killed: nothing here could report its end. Its number stays taken,
+// as frames of it may be on their way.
 AgentCommand::~AgentCommand() {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   if (!streams_.running) {
@@ -38952,6 +39022,9 @@ AgentCommand::~AgentCommand() {
   link_->commands_[streams_.id] = nullptr;
 }
 
+// Makes the pipes before it takes a number, so that a shortage of descriptors costs the agent
+// nothing. The request goes out in frames that follow each other under one lock, as the agent puts
+// together one request at a time. False: it does not run, or not in time; `failure` says why.
 bool AgentCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
                           ProcessResult& failure) {
   const auto fail = [&failure](int error, std::string_view what) {
@@ -39001,6 +39074,7 @@ bool AgentCommand::launch(bool wait, const std::optional<CancelToken>& cancel,
   return false;
 }
 
+// The mutex is free during the wait: the link's thread needs it to take `started`.
 void AgentCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
                                   const std::optional<CancelToken>& cancel,
                                   Clock::time_point deadline) const {
@@ -39009,6 +39083,8 @@ void AgentCommand::wait_for_start(std::unique_lock<std::mutex>& lock,
   lock.lock();
 }
 
+// Hands bytes of the pipe on, and lets the agent send as many again. Credit is given here and not
+// when bytes come, so that an unread stream stops its program and not the link.
 void AgentCommand::take(Stream stream, std::string_view bytes,
                         FunctionRef<void(std::string_view)> use) {
   if (bytes.empty()) return;
@@ -39022,6 +39098,7 @@ void AgentCommand::take(Stream stream, std::string_view bytes,
   if (credit != 0) link_->send(FrameKind::credit, streams_.id, credit_text(channel, credit));
 }
 
+// Bytes that the caller has at hand need no pipe: the link's thread sends them from where they lie.
 UniqueFd AgentCommand::take_input(std::string_view& given) {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   streams_.input = std::exchange(given, {});
@@ -39029,16 +39106,20 @@ UniqueFd AgentCommand::take_input(std::string_view& given) {
   return std::move(input_writer_);
 }
 
+// The end alone does not end it: what was printed before may not have been read yet.
 bool AgentCommand::ended() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return !streams_.running && streams_.out.untaken == 0 && streams_.err.untaken == 0;
 }
 
+// An agent that says `bye` has killed all that it has started, so that nothing is left to be
+// measured.
 bool AgentCommand::was_lost() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return lost_ && !link_->has_left_;
 }
 
+// False for one that has ended: the agent would ignore the signal, and the caller should know.
 bool AgentCommand::signal(int number) {
   const char byte = static_cast<char>(number);
   const std::lock_guard<std::mutex> lock(link_->mutex_);
@@ -39047,6 +39128,7 @@ bool AgentCommand::signal(int number) {
   return true;
 }
 
+// An agent of an earlier version knows no such frame.
 bool AgentCommand::can_resize() const {
   const std::lock_guard<std::mutex> lock(link_->mutex_);
   return link_->resizes_;
@@ -39071,6 +39153,8 @@ void AgentCommand::come_to_an_end() {
   begun_.cancel();
 }
 
+// The outcome, by what is known: the agent's own account, a lost connection, or neither after a
+// kill. Never a success that was not seen.
 void AgentCommand::report_end(ProcessResult& result) const {
   if (lost_) {
     result.outcome = Outcome::unknown;
@@ -39104,6 +39188,7 @@ void AgentCommand::finish(ProcessResult& result) {
 
 CODEEXEC_INNER {
 
+// Any free port, so that several commands have one each. The kernel bounds the backlog itself.
 UniqueFd listen_for_proxy(unsigned& port) {
 #if defined(__linux__)
   constexpr int backlog = 512;
@@ -39128,17 +39213,22 @@ UniqueFd listen_for_proxy(unsigned& port) {
 
 }  // inner
 
+// Connections go before their socket, to which they point.
 void ProxyConnections::remove(std::uint32_t command) {
   for (Iterator next = connections_.begin(); next != connections_.end();)
     next = next->listener->command == command ? drop(next) : std::next(next);
   listeners_.remove_if([&](const Listener& listener) { return listener.command == command; });
 }
 
+// Without frames: the client has gone, or ends all connections with this agent.
 void ProxyConnections::clear() {
   connections_.clear();
   listeners_.clear();
 }
 
+// Nothing is accepted or read without room: the bytes wait in the sockets of their programs. After
+// a shortage of descriptors, accepting waits 100 ms, as a socket that cannot be accepted stays
+// ready.
 Clock::time_point ProxyConnections::watch(std::vector<pollfd>& set, std::size_t room,
                                           std::size_t commands) {
   first_ = set.size();
@@ -39160,6 +39250,8 @@ Clock::time_point ProxyConnections::watch(std::vector<pollfd>& set, std::size_t 
   return retry_;
 }
 
+// Goes through the set in the order in which watch() has made it. Connections come before sockets,
+// as accepting adds connections that the set does not have.
 void ProxyConnections::serve(const std::vector<pollfd>& set, char* buffer) {
   std::size_t at = first_ + listeners_.size();
   for (Iterator next = connections_.begin(); next != connections_.end(); ++at) {
@@ -39174,6 +39266,8 @@ void ProxyConnections::serve(const std::vector<pollfd>& set, char* buffer) {
     if (set[at++].revents != 0) accept_all(listener);
 }
 
+// Takes what waits, as far as a command may have connections. Numbers begin again after 2^31 of
+// them, and one that is in use is left out.
 void ProxyConnections::accept_all([[maybe_unused]] Listener& listener) {
 #if defined(__linux__)
   while (has_room(listener)) {
@@ -39200,12 +39294,15 @@ auto ProxyConnections::find(std::uint32_t id) -> Iterator {
                     [id](const Connection& connection) { return connection.id == id; });
 }
 
+// Reports its end to the client, which may have the number again then.
 auto ProxyConnections::drop(Iterator connection) -> Iterator {
   --connection->listener->connections;
   send_(FrameKind::end, connection->id, {});
   return connections_.erase(connection);
 }
 
+// Reads once. No bytes are the end of this direction, which an empty `out` reports; so is an error,
+// as the program has gone then.
 void ProxyConnections::read(Connection& connection, char* buffer) {
   const std::size_t most = std::min({longest_payload, connection.input_window, room_});
   if (connection.source == RemoteStreams::Source::nothing || most == 0) return;
@@ -39218,12 +39315,15 @@ void ProxyConnections::read(Connection& connection, char* buffer) {
   send_(FrameKind::out, connection.id, {buffer, bytes});
 }
 
+// Writes what waits, and gives the client credit for it.
 void ProxyConnections::write(Connection& connection) {
   const std::size_t credit = connection.out.pass(commands_ + connections_.size());
   if (credit != 0) send_(FrameKind::credit, connection.id, credit_text(Channel::input, credit));
 }
 
-// A frame for one that has just ended is ignored: the client could not know.
+// `input` and `credit` are as for commands. `input_end` ends the direction to the program; a signal
+// ends the other one as well, and SIGKILL drops what waits. A frame for one that has just ended is
+// ignored: the client could not know.
 bool ProxyConnections::take(const Frame& frame) {
   const bool is_input = frame.kind == FrameKind::input;
   const bool is_credit = frame.kind == FrameKind::credit;
@@ -39271,6 +39371,8 @@ bool is_in_path(std::string_view name) {
 
 CODEEXEC_INNER {
 
+// Of cgroup v2, or of v1. Where neither is seen it is 0 before and after, and no command is said to
+// have run out of memory.
 std::uint64_t oom_kills_here() {
 #if CODEEXEC_HAS_SANDBOX
   for (const char* path :
@@ -39281,7 +39383,9 @@ std::uint64_t oom_kills_here() {
   return 0;
 }
 
-// Programs such as ssh and sudo serve only users that have a name.
+// Programs such as ssh and sudo serve only users that have a name, and the engine runs commands by
+// number. A step that fails is left out, as the root may be read-only: what commands then lack is
+// reported by the command that needs it.
 Json prepare_container(const Json& wanted) {
   const std::string& uid = wanted["uid"sv].as_string();
   bool is_known = uid.empty();
@@ -39306,6 +39410,10 @@ Json prepare_container(const Json& wanted) {
   return list_of(lacks);
 }
 
+// The engine has made the process of the right user, or root's where commands may use sudo. Here it
+// loses its capabilities, and commands get what a login would set: USER, LOGNAME, and a HOME that
+// they may write to, which is /tmp where theirs is not their own. A .gitconfig that is there is
+// kept.
 bool settle_in_container(const Json& hello, long& uid, long& gid) {
 #if CODEEXEC_HAS_SANDBOX
   const CapabilityHeader header = {};
@@ -39366,6 +39474,9 @@ void widen_pipe([[maybe_unused]] int fd) {
 
 }  // inner
 
+// Credit is worth a frame once half of what was allowed has been taken: at full speed that is two
+// frames a window, and a reader of single bytes does not cost a frame for each. With more commands
+// the share of each is smaller, but never below what one may send unasked.
 std::size_t StreamWindow::credit(std::size_t held, std::size_t commands) {
   const std::size_t open = left + held;
   if (allowed - open < allowed / 2) return 0;
@@ -39376,6 +39487,7 @@ std::size_t StreamWindow::credit(std::size_t held, std::size_t commands) {
   return most - open;
 }
 
+// As write(2); on an error, errno says what to do and nothing is lost.
 ssize_t SendQueue::write_to(int fd) {
   const ssize_t size = write_to_pipe(fd, std::string_view(bytes).substr(written));
   if (size <= 0) return size;
@@ -39388,6 +39500,8 @@ ssize_t SendQueue::write_to(int fd) {
   return size;
 }
 
+// Writes at once if nothing waits, which is most often all of it and saves a wake-up. The rest
+// waits, and cannot be more than the window. False: more came than was allowed, or an empty piece.
 bool RemoteStreams::Flow::take(std::string_view bytes) {
   if (bytes.empty() || !window.use(bytes.size())) return false;
   untaken += bytes.size();
@@ -39399,7 +39513,9 @@ bool RemoteStreams::Flow::take(std::string_view bytes) {
   return true;
 }
 
-// What has no reader any more is dropped.
+// Writes what waits. What has no reader any more is dropped, and counts as read, so that the
+// program that writes it is not stopped for ever. After the end, a pipe is closed when all is in
+// it; a socket goes on in the other direction.
 void RemoteStreams::Flow::write() {
   if (!waiting.empty() && writer && waiting.write_to(writer.get()) < 0 && errno != EAGAIN &&
       errno != EINTR) {
@@ -39414,12 +39530,16 @@ void RemoteStreams::Flow::write() {
     writer.reset();
 }
 
+// A connection's bytes count as taken once they are in its socket, as its peer is a program like
+// any other; a command's count when the caller has read them.
 std::size_t RemoteStreams::Flow::pass(std::size_t sharers) {
   write();
   untaken = waiting.size();
   return ended || !writer ? 0 : window.credit(untaken, sharers);
 }
 
+// False: it is no credit, of another stream, or brings the window over its bound, which an honest
+// end never does: it has at most that to give.
 bool RemoteStreams::take_credit(const Frame& frame, Channel wanted) {
   Channel channel{};
   std::size_t bytes = 0;
@@ -39453,6 +39573,7 @@ std::uint32_t number_in(std::string_view bytes) {
   return value;
 }
 
+// The caller keeps payloads at most longest_payload long; the other end refuses longer ones.
 void put_frame(std::string& out, FrameKind kind, std::uint32_t id, std::string_view payload) {
   out += number_bytes(payload.size());
   out += static_cast<char>(kind);
@@ -39464,6 +39585,7 @@ std::string credit_text(Channel channel, std::size_t bytes) {
   return static_cast<char>(channel) + number_bytes(bytes);
 }
 
+// Checks the channel, as the bytes may be anything: later code uses it as an enumerator.
 bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
   if (frame.payload.size() != 5 || static_cast<unsigned char>(frame.payload[0]) > 2) return false;
   channel = static_cast<Channel>(frame.payload[0]);
@@ -39473,6 +39595,15 @@ bool read_credit(const Frame& frame, Channel& channel, std::size_t& bytes) {
 
 }  // inner
 
+// Goes through what came, in one of these states:
+//
+//   held_ empty, left_ 0    at the start of a frame   its head is read, in place if it is whole
+//   held_ not empty         in a head or a payload    move_in() completes it from the next bytes
+//   left_ > 0               in a stream's payload     each piece is handed on as it comes
+//
+// Payloads of streams are handed on in pieces, as most bytes are theirs: they are copied nowhere,
+// and a reader gets the first of them before the last has come. All others are handed on whole. An
+// empty payload of a stream is a frame like any other, as it may be an end.
 bool FrameReader::add(std::string_view bytes, FunctionRef<bool(const Frame&)> use) {
   while (!bytes.empty()) {
     // A frame that came in pieces is put together, any other is used where it lies.
@@ -39575,6 +39706,8 @@ Json answers_to(const Json& nonces);
 namespace codeexec {
 inline namespace v0_1 {
 
+// Answers a hello, also one that is refused: the client then has the reason, and closes the
+// connection. False: it is none, or of another protocol's form.
 bool CommandAgent::greet(std::string_view text) {
   const auto hello = Json::parse(text);
   if (!hello || !(*hello)["protocol"sv].is_integer()) return false;
@@ -39590,7 +39723,10 @@ bool CommandAgent::greet(std::string_view text) {
   return true;
 }
 
-// Prepares the place as a hello asks for it, and describes it in the answer.
+// Prepares what a hello asks for, and describes it in the answer. The order matters: the nonces are
+// answered before anything of this place may be refused, so that the client can say that its folder
+// is another one; the sandbox comes last, as it is made for the workspace that was found. An agent
+// that is asked to `prepare` has no other task.
 Expected<void> CommandAgent::settle(const Json& hello, Json& answer) {
   const auto refusal = [](const char* why, Pieces values = {}) {
     return make_error(ErrorCode::unsupported, why, values);
@@ -39625,7 +39761,8 @@ Expected<void> CommandAgent::settle(const Json& hello, Json& answer) {
   return settle_sandbox(hello, root_list, answer);
 }
 
-// Finds the workspace, and the variables of commands.
+// Finds the workspace, and the variables of commands. Where AgentWorkspace is missing, what needs
+// it is refused: commands must not run in another folder than the one that was meant.
 Expected<void> CommandAgent::settle_workspace(const Json& hello, std::string& root_list) {
   is_remote_ = hello["remote"sv].as_bool();
   EnvironmentOptions variables;
@@ -39642,7 +39779,10 @@ Expected<void> CommandAgent::settle_workspace(const Json& hello, std::string& ro
   return {};
 }
 
-// Makes the sandbox of commands, and their home where they are in one.
+// Makes the sandbox of commands, and their home where they are in one. A hello without wishes gets
+// a strict one, see sandbox_options_from(). What a strict sandbox cannot have here is an error;
+// what a best effort lacks is in the report, and the client notes it. Network::allow is never
+// lowered: without a network of its own, a command would reach all hosts.
 Expected<void> CommandAgent::settle_sandbox(const Json& hello, std::string_view root_list,
                                             Json& answer) {
   SandboxOptions wanted = sandbox_options_from(hello["sandbox"sv]);
@@ -39749,6 +39889,9 @@ std::string start_of_process([[maybe_unused]] pid_t pid) {
 
 CODEEXEC_INNER {
 
+// A process number alone comes again. With the time of its start it is one process of one boot; the
+// namespace says in which process table it counts, and the user who may look. What cannot be found
+// out stays empty, and still_runs() then does not know.
 ProgramIdentity own_identity() {
   ProgramIdentity own;
   char text[256] = "";
@@ -39761,6 +39904,8 @@ ProgramIdentity own_identity() {
   return own;
 }
 
+// Engines keep it as a label, an annotation or a comment. No part has a `;`, but for a host name
+// that is set to be odd: such a program is then another one's, and its places are left alone.
 std::string owner_text(const ProgramIdentity& program) {
   return concat("%;%;%;%;%",
                 {program.host, program.boot, program.space, program.pid, program.start});
@@ -39774,6 +39919,17 @@ ProgramIdentity take_owner(std::string_view& text) {
   return program;
 }
 
+//   of the maker                         answer
+//   another host, user or process table  not known: its process cannot be seen from here
+//   another boot of this host            false: all processes of that have ended
+//   no start time, here or of it         not known: a number alone may be another process
+//   a process of that number, same start true
+//   a process of that number, other one  false: the number was given again
+//   no process of that number (ESRCH)    false
+//   else: one that may not be looked at  not known
+//
+// What removes the places that programs have left behind takes only those whose maker has ended for
+// sure.
 std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdentity& own) {
   if (maker.host != own.host || maker.space != own.space) return std::nullopt;
   if (maker.boot != own.boot) return false;
@@ -39785,6 +39941,8 @@ std::optional<bool> still_runs(const ProgramIdentity& maker, const ProgramIdenti
   return std::nullopt;
 }
 
+// Fractions of a second are ignored. Engines write the zone as Z or as a distance, which is taken
+// off.
 std::chrono::seconds age_since(const std::string& time) {
   std::tm parts{};
   if (std::sscanf(time.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d", &parts.tm_year, &parts.tm_mon,
@@ -39841,6 +39999,8 @@ constexpr NamedFact named_facts[] = {{"version", &PlaceFacts::version},
 
 }  // namespace
 
+// A failure after the start of the transport needs no clean-up here: the destructor ends it. The
+// thread begins last, so that until then this thread alone touches the link.
 Expected<std::shared_ptr<AgentLink>> AgentLink::open(const Wanted& wanted,
                                                      const std::optional<CancelToken>& cancel) {
   const CancellationPause pause;
@@ -39859,6 +40019,9 @@ Expected<std::shared_ptr<AgentLink>> AgentLink::open(const Wanted& wanted,
   return link;
 }
 
+// Ends the input of the agent, which then kills all that it has started and ends itself, and so
+// does the transport. That gets half a second, as a place that hangs must not hold up the caller;
+// what is left of the transport is killed by ~PipedProgram().
 AgentLink::~AgentLink() {
   if (owner_ != ::getpid()) {
     has_thread_ = false;
@@ -39877,6 +40040,8 @@ AgentLink::~AgentLink() {
   wait_for_events(set, later(Clock::now(), std::chrono::milliseconds(500)));
 }
 
+// The thread may be asking an engine for the reason: to answer before it has would let a caller
+// report a loss without its cause, or reconnect while commands of the old connection still end.
 bool AgentLink::is_lost() const {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -39886,6 +40051,7 @@ bool AgentLink::is_lost() const {
   return true;
 }
 
+// A copy, as the thread may add the cause to it meanwhile.
 std::string AgentLink::reason() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return reason_;
@@ -39909,19 +40075,26 @@ SharedError AgentLink::failure() const {
                      said.empty() ? "" : "; it said: ", printable(said)});
 }
 
-Expected<void> AgentLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+// Gives a shell at the other end the agent's program, where there is one to give, and waits until
+// that speaks. Most often it is there already, and the script alone was sent.
+Expected<void> AgentLink::bring(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
   AgentUpload upload;
-  if (auto ok = wanted.upload(upload); !ok) return ok;
-  if (!upload.script.empty()) {
-    upload_ = upload.program;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      send(upload.script);
-    }
-    if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
-    upload_ = {};
-    queue_.bytes.shrink_to_fit();
+  if (auto ok = wanted.upload(upload); !ok || upload.script.empty()) return ok;
+  upload_ = upload.program;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    send(upload.script);
   }
+  if (auto ok = wait_for_agent(wanted, cancel, Life::speaking); !ok) return ok;
+  upload_ = {};
+  queue_.bytes.shrink_to_fit();
+  return {};
+}
+
+// Sends the hello, and opens the link when the answer is what was wanted. The nonce lies in the
+// workspace while the agent looks for it, and no longer.
+Expected<void> AgentLink::greet(const Wanted& wanted, const std::optional<CancelToken>& cancel) {
+  if (auto ok = bring(wanted, cancel); !ok) return ok;
   std::optional<Nonce> nonce;
   Json hello = wanted.hello;
   if (!wanted.workspace.empty()) {
@@ -39944,7 +40117,9 @@ Expected<void> AgentLink::greet(const Wanted& wanted, const std::optional<Cancel
   return {};
 }
 
-// Waits until an agent speaks or has answered.
+// Drives the link in this thread until an agent speaks or has answered, the caller cancels, or the
+// time has passed. An agent of another protocol counts as one that has answered: take_greeting()
+// then has a better message than that the connection was lost.
 Expected<void> AgentLink::wait_for_agent(const Wanted& wanted,
                                          const std::optional<CancelToken>& cancel, Life until) {
   const Clock::time_point start = Clock::now();
@@ -39964,6 +40139,9 @@ Expected<void> AgentLink::wait_for_agent(const Wanted& wanted,
   return {};
 }
 
+// Checks the agent's hello, all of which may be untrue: texts are bounded and made printable before
+// they go into a message. What only an older agent lacks is an error if it is needed, never
+// ignored.
 Expected<void> AgentLink::take_greeting(const Wanted& wanted, std::string_view nonce) {
   const Json& answer = *greeting_;
   if (answer["protocol"sv] != Json(agent_protocol))
@@ -39997,7 +40175,9 @@ Expected<void> AgentLink::take_greeting(const Wanted& wanted, std::string_view n
 // agent/link_connections.cpp ----------------------------------------------------------------------
 // The client's end of the connections that commands make to its proxy.
 
-// False: no agent sends such a frame.
+// Of the kinds that an agent sends for a connection: `connect` makes it, `credit` allows more
+// input, `out` has bytes; an empty `out` ends one direction, an empty `end` both. False: it is none
+// of these.
 bool AgentLink::take_for_connection(const Frame& frame) {
   if (frame.kind == FrameKind::connect) return take_connect(frame);
   const auto at = connections_.find(frame.id);
@@ -40015,6 +40195,9 @@ bool AgentLink::take_for_connection(const Frame& frame) {
   return true;
 }
 
+// A new connection of a command to the proxy. Without a proxy, or where that has no room, the agent
+// is asked to close it at once. False, which ends the link: it belongs to no command, or the agent
+// has more of them than it may.
 bool AgentLink::take_connect(const Frame& frame) {
   const auto command = commands_.find(frame.payload.size() == 4 ? number_in(frame.payload) : 0);
   std::size_t running = 0;
@@ -40054,7 +40237,7 @@ constexpr std::size_t longest_preface = std::size_t{64} << 10;
 
 }  // namespace
 
-// Adds the pipes of commands, under the mutex.
+// Adds the pipes of commands and connections that wait for room or have input, under the mutex.
 void AgentLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
                       Clock::time_point& deadline) {
   const auto add = [&](RemoteStreams& streams) {
@@ -40077,7 +40260,9 @@ void AgentLink::watch(std::vector<pollfd>& set, std::vector<Watched>& watched,
   for (auto& [id, connection] : connections_) add(connection);
 }
 
-// Waits for an event and handles it. False: the link is being destroyed.
+// Waits for an event and handles it. False: the link is being destroyed. The mutex is free during
+// the wait, so that commands start and end meanwhile: their streams are looked up again by number
+// after it, and the set keeps no pointers.
 bool AgentLink::pump(int cancel, Clock::time_point deadline) {
   std::vector<pollfd> set;
   std::vector<Watched> watched;
@@ -40124,6 +40309,9 @@ bool AgentLink::pump(int cancel, Clock::time_point deadline) {
   return true;
 }
 
+// Sends a sign of life when nothing else was sent for a third of keep_alive, and gives up an agent
+// that was silent for all of it. `now` is when the wait ended: what has come since is not read yet,
+// and must not count as silence.
 void AgentLink::check_life(Clock::time_point now) {
   // Before an agent speaks, connect_timeout holds.
   if (!speaks()) return;
@@ -40134,6 +40322,7 @@ void AgentLink::check_life(Clock::time_point now) {
   last_sent_ = now;
 }
 
+// Reads once, at most a frame's size: other descriptors get their turn before more is read.
 void AgentLink::receive() {
   if (!buffer_) buffer_.reset(new char[longest_payload]);
   const ssize_t size = ::read(line_.out.get(), buffer_.get(), longest_payload);
@@ -40149,6 +40338,8 @@ void AgentLink::receive() {
   take_bytes({buffer_.get(), static_cast<std::size_t>(size)});
 }
 
+// Finds the greeting behind what ssh, a login script or a shell prints, and then hands on frames.
+// The search goes on a little before what came last, as the mark may be cut there.
 void AgentLink::take_bytes(std::string_view bytes) {
   std::string rest;
   if (!speaks()) {
@@ -40185,7 +40376,8 @@ void AgentLink::take_bytes(std::string_view bytes) {
     lose("what came from it is not of this protocol");
 }
 
-// False: no agent sends such a frame.
+// False: no agent sends such a frame. A command that was destroyed here may still have frames on
+// their way: they are dropped, until its `end` frees its number.
 bool AgentLink::take_frame(const Frame& frame) {
   const std::string_view payload = frame.payload;
   if (frame.kind == FrameKind::ping) return frame.id == 0 && (payload.empty() || payload == "\n"sv);
@@ -40234,6 +40426,7 @@ bool AgentLink::take_frame(const Frame& frame) {
   }
 }
 
+// A command whose `end` cannot be read has none, and the link is lost: so its outcome is `unknown`.
 bool AgentLink::take_end(AgentCommand& command, std::string_view text) {
   const bool ok = read_end(text, command.end_.emplace());
   if (ok)
@@ -40243,12 +40436,17 @@ bool AgentLink::take_end(AgentCommand& command, std::string_view text) {
   return ok;
 }
 
+// The streams of a connection or of a command; null when it has ended meanwhile, as another event
+// of the same round may have ended it.
 RemoteStreams* AgentLink::find(std::uint32_t id) {
   if (const auto at = connections_.find(id); at != connections_.end()) return &at->second;
   const auto at = commands_.find(id);
   return at != commands_.end() && at->second ? &at->second->streams_ : nullptr;
 }
 
+// Moves input of a command or a connection to the agent, as far as it has given credit. An empty
+// piece is the end: of a pipe for good; of a socket only of what the proxy sends, whose other
+// direction then goes on until it closes, which SIGHUP reports.
 void AgentLink::read_input(RemoteStreams& streams) {
   using Source = RemoteStreams::Source;
   if (streams.source == Source::closing) {
@@ -40281,12 +40479,15 @@ void AgentLink::send(std::string_view bytes) {
   if (!queue_.empty()) wake();
 }
 
+// Under the mutex. Once the link is lost nothing is sent, and callers need not ask before.
 void AgentLink::send(FrameKind kind, std::uint32_t id, std::string_view payload) {
   std::string frame;
   put_frame(frame, kind, id, payload);
   send(frame);
 }
 
+// Writes what the pipe takes. A broken pipe is not the end yet: the agent's last words may still be
+// in the other pipe, and they say more than EPIPE.
 void AgentLink::flush() {
   const ssize_t size = queue_.write_to(line_.input.get());
   if (size > 0) last_sent_ = Clock::now();
@@ -40296,11 +40497,13 @@ void AgentLink::flush() {
   line_.input.reset();
 }
 
+// Has the thread look again. The pipe does not block: when it is full, the thread is about to wake.
 void AgentLink::wake() {
   if (wake_in_) (void)!::write(wake_in_.get(), "", 1);
 }
 
-// Ends the connection. Output that came before still goes to its readers.
+// Ends the connection, with the first reason that is known. The commands end in settle(), outside
+// of whatever called this. Output that came before still goes to its readers.
 void AgentLink::lose(const char* reason, Pieces values) {
   if (lost()) return;
   if (!speaks()) said_.add(unmarked_);
@@ -40316,7 +40519,8 @@ void AgentLink::lose(const char* reason, Pieces values) {
   queue_.clear();
 }
 
-// Asks for the reason, once, and ends all commands with it.
+// Asks for the reason, once, and ends all commands with it. The question may take an engine
+// seconds, so that the mutex is free meanwhile: lost() keeps anything else from happening.
 void AgentLink::settle(std::unique_lock<std::mutex>& lock) {
   if (life_ == Life::lost && account_) {
     lock.unlock();
@@ -40397,6 +40601,7 @@ std::chrono::milliseconds time_in(const Json& object, const char* name,
 
 CODEEXEC_INNER {
 
+// A client adds what it wishes. Members that an agent does not know it ignores.
 Json new_hello(std::chrono::milliseconds keep_alive) {
   Json hello = Json::object();
   set_member(hello, "protocol", agent_protocol);
@@ -40405,6 +40610,8 @@ Json new_hello(std::chrono::milliseconds keep_alive) {
   return hello;
 }
 
+// For a client that only reads and then ends the agent: that of a container which is being
+// prepared. Bytes that are no frames end the search, and it has not answered.
 std::optional<Json> answer_in(std::string_view printed) {
   const std::size_t mark = printed.find(greeting_mark);
   const std::size_t end = printed.find('\n', std::min(mark, printed.size()));
@@ -40419,6 +40626,7 @@ std::optional<Json> answer_in(std::string_view printed) {
   return answer;
 }
 
+// A message may be long, as it quotes what could not be started: it is cut to fit into one frame.
 std::string end_text(const ProcessResult& result) {
   const std::int64_t numbers[] = {static_cast<int>(result.outcome),
                                   result.exit_code,
@@ -40438,6 +40646,9 @@ std::string end_text(const ProcessResult& result) {
   return end.dump();
 }
 
+// Numbers are checked against the bounds of their column, and combinations that no agent writes are
+// refused: an exit without a status could be taken for a success. Texts are made printable, as they
+// go into messages.
 bool read_end(std::string_view text, ProcessResult& result) {
   const auto end = Json::parse(text);
   if (!end || !end->is_object()) return false;
@@ -40469,6 +40680,7 @@ bool read_end(std::string_view text, ProcessResult& result) {
 
 std::string bounded(const Json& value) { return std::string(utf8_prefix(value.as_string(), 4096)); }
 
+// Items that are no texts are empty ones; what is no list has no items.
 std::vector<std::string> texts_in(const Json& list) {
   std::vector<std::string> texts;
   for (const Json& item : list.items()) texts.push_back(item.as_string());
@@ -40487,6 +40699,8 @@ Json to_json(const SandboxOptions& options) {
   return object;
 }
 
+// What is missing or unknown counts as the strictest, as a client of a later version may ask for a
+// mode that this agent does not know.
 SandboxOptions sandbox_options_from(const Json& object) {
   SandboxOptions options;
   // An unknown value counts as the strictest.
@@ -40515,6 +40729,7 @@ Json to_json(const SandboxReport& report) {
   return object;
 }
 
+// The mode and the network are read as in options: unknown ones are the strictest.
 SandboxReport sandbox_report_from(const Json& object) {
   SandboxReport report;
   const SandboxOptions read = sandbox_options_from(object);
@@ -40527,6 +40742,7 @@ SandboxReport sandbox_report_from(const Json& object) {
   return report;
 }
 
+// The texts are separated by NUL bytes, which no path has, so that none needs to be escaped.
 std::string root_list_of(std::string_view workspace, const std::vector<Root>& roots) {
   std::string list(workspace);
   for (const Root& root : roots) {
@@ -40536,6 +40752,7 @@ std::string root_list_of(std::string_view workspace, const std::vector<Root>& ro
   return list;
 }
 
+// Of any bytes: a digit that is no Permission becomes one by its low bits, never more than `write`.
 std::vector<Root> roots_in(std::string_view list, std::string& workspace) {
   std::vector<Root> roots;
   workspace = take_part(list, '\0');
@@ -40549,6 +40766,7 @@ std::vector<Root> roots_in(std::string_view list, std::string& workspace) {
 
 }  // inner
 
+// Without a program in argv: the agent then starts its own. It reads input, which is the question.
 StartRequest StartRequest::question() {
   StartRequest request;
   request.argv.push_back({});
@@ -40556,6 +40774,8 @@ StartRequest StartRequest::question() {
   return request;
 }
 
+// The head is JSON, and says how many texts of each kind follow; those may be megabytes, and as
+// JSON all of their bytes would be escaped and parsed.
 std::string StartRequest::text() const {
   Json head = Json::object();
   for (const auto& flag : start_flags)
@@ -40578,6 +40798,8 @@ std::string StartRequest::text() const {
   return text;
 }
 
+// Of any bytes, in linear time. False: a text is missing, or there is no program. What is left is
+// the script, and may be anything.
 bool StartRequest::read(std::string_view text) {
   std::string head_text;
   if (!take_text(text, head_text)) return false;
@@ -40606,6 +40828,8 @@ bool StartRequest::read(std::string_view text) {
 
 CODEEXEC_INNER {
 
+// The name is random and the file new, through no link: a command in the folder cannot have
+// prepared it. Others may read it, as the agent may be another user there; it protects nothing.
 Nonce::Nonce(const std::string& folder) {
   auto opened = open_canonical_directory(folder);
   if (!opened) {
@@ -40622,6 +40846,7 @@ Nonce::Nonce(const std::string& folder) {
   path_ = concat("%/%", {folder, name_});
 }
 
+// By the open folder, so that another one that has got its name meanwhile is left alone.
 Nonce::~Nonce() {
   if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
@@ -40642,6 +40867,8 @@ Json answers_to(const Json& nonces) {
 // agent/start.cpp ---------------------------------------------------------------------------------
 // The agent: it starts a command.
 
+// Starts a command, or reports by `end` why not: a command that cannot start is no fault of the
+// client. False: the number or the request is one that no client sends.
 bool CommandAgent::start(std::uint32_t id, std::string_view text) {
   StartRequest request;
   if (id == 0 || (id & connection_bit) != 0 || find(id) || !request.read(text)) return false;
@@ -40689,8 +40916,16 @@ bool CommandAgent::start(std::uint32_t id, std::string_view text) {
   return true;
 }
 
+// Fills in how the command runs. Its variables, each group over the ones before it: those of the
+// agent, HOME and TMPDIR of the sandbox, those of the request. Then what the request unsets is
+// taken out, and variables for a host without a network are added where there are none of their
+// names. The agent's own program, for questions, runs without a sandbox: it holds itself to the
+// roots or to the copy.
 Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, UniqueFd& passed,
                                      ProcessOptions& options) {
+  // A hello was refused, or was there to prepare a container.
+  if (!environment_)
+    return make_error(ErrorCode::unsupported, "no hello has prepared this agent for commands");
   if (commands_.size() > most_commands)
     return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
   if (request.argv[0].empty() && !workspace_)
@@ -40752,7 +40987,8 @@ Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, Un
 }
 
 // A command in a sandbox has a network with a socket of its own. All in a container have one
-// network, so each gets a port there.
+// network, so each gets a port there: which shows whose connection it is. Without a socket the
+// command does not start, as it would find no proxy at its port, or another command's.
 Expected<void> CommandAgent::give_proxy(Running& command, ProcessOptions& options) {
   if (contained_) {
     unsigned port = 0;
@@ -40775,7 +41011,79 @@ Expected<void> CommandAgent::give_proxy(Running& command, ProcessOptions& option
 #if !defined(CODEEXEC_GROUP_61) && defined(CODEEXEC_IMPLEMENT_PLACES)
 #define CODEEXEC_GROUP_61
 
-// copy/copy_internal.hpp --------------------------------------------------------------------------
+// copy/rules_internal.hpp -------------------------------------------------------------------------
+// Which files of a workspace are not copied.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// Lines as in a .gitignore: `*` `?` `[]` within a name, `**` for any folders, `/` at the start or
+// in the middle for a path from the folder of the file, `/` at the end for folders only, `!` for
+// not, `#` for a comment. The last one that fits counts.
+class CopyRules {
+ public:
+  // Lines of all files that count for one folder; those above are not read.
+  static constexpr std::size_t most = 1024;
+
+  // The folder that they stand in, with a slash at its end; or empty.
+  void add(std::string_view folder, std::string_view lines);
+  std::size_t size() const { return patterns_.size(); }
+  void cut(std::size_t size) {
+    while (patterns_.size() > size) patterns_.pop_back();
+  }
+  bool excludes(std::string_view path, bool is_folder) const;
+
+ private:
+  std::vector<std::string> patterns_ = {};  // flags, the folder, a NUL, the pattern
+};
+
+// copy/wire_internal.hpp --------------------------------------------------------------------------
+// The messages between the two sides of a copied workspace.
+
+CODEEXEC_INNER {
+
+// A message begins with four numbers: its kind, and with copy_put the mode, 8 bits up; the size;
+// the time of modification; the size of the path or the text that follows.
+constexpr std::uint64_t copy_note = 1;
+constexpr std::uint64_t copy_gone = 2;
+constexpr std::uint64_t copy_put = 3;
+constexpr std::uint64_t copy_done = 4;
+constexpr std::uint64_t copy_failed = 5;
+
+// In place of the size of a piece: that many zeros more than copy_hole; the file cannot be read on.
+constexpr std::size_t copy_hole = std::size_t{1} << 24;
+constexpr std::size_t copy_broken = 0xffffffff;
+
+constexpr std::uint64_t copy_end = ~std::uint64_t{0};  // in place of the number of a refusal
+constexpr int copy_conflict = 0xffff;                  // in place of an errno
+
+}  // inner
+
+// Bytes to and from the other side, in the calling thread.
+class CopyWire {
+ public:
+  CopyWire(UniqueFd in, UniqueFd out) : in_(std::move(in)), out_(std::move(out)) {}
+
+  bool put(std::string_view bytes);
+  bool put_numbers(std::initializer_list<std::uint64_t> numbers);
+  bool flush();
+  bool get(void* bytes, std::size_t size);
+  // Some bytes, at most so many; none when the other side has gone.
+  std::string_view get_some(std::size_t most);
+  // Called with the bytes that were read, for the credit of the command that sends them.
+  Function<void(std::string_view)> taken = {};
+
+ private:
+  bool fill();
+
+  UniqueFd in_;
+  UniqueFd out_;
+  std::string sending_ = {};
+  std::unique_ptr<char[]> buffer_{new char[longest_payload]};
+  std::string_view got_ = {};
+};
+
+// copy/tree_internal.hpp --------------------------------------------------------------------------
 // Copied workspaces: the tree of one side, its changes, and how those go to the other side.
 //
 // Both sides have a CopyTree with the same list of paths, the agreed one, which holds for each path
@@ -40806,25 +41114,9 @@ Expected<void> CommandAgent::give_proxy(Running& command, ProcessOptions& option
 //   changed           gone            it stays, and is new for the sender
 //   gone              changed         the change is taken: it is stronger than a removal
 
-namespace codeexec {
-inline namespace v0_1 {
-
 CODEEXEC_INNER {
 
-// A message begins with four numbers: its kind, and with copy_put the mode, 8 bits up; the size;
-// the time of modification; the size of the path or the text that follows.
-constexpr std::uint64_t copy_note = 1;
-constexpr std::uint64_t copy_gone = 2;
-constexpr std::uint64_t copy_put = 3;
-constexpr std::uint64_t copy_done = 4;
-constexpr std::uint64_t copy_failed = 5;
-
-// In place of the size of a piece: that many zeros more than copy_hole; the file cannot be read on.
-constexpr std::size_t copy_hole = std::size_t{1} << 24;
-constexpr std::size_t copy_broken = 0xffffffff;
-
-constexpr std::uint64_t copy_end = ~std::uint64_t{0};  // in place of the number of a refusal
-constexpr int copy_conflict = 0xffff;                  // in place of an errno
+constexpr std::size_t longest_copied_path = 4095;
 
 // Whether `a` is before `b`. The paths in a folder come right behind it.
 bool copy_order(std::string_view a, std::string_view b);
@@ -40841,39 +41133,7 @@ inline std::string_view folder_of(std::string_view path) {
   return path.substr(0, path.size() - std::min(path.size(), base_name(path).size() + 1));
 }
 
-// The subject of a question: the workspace, and the options of its copy.
-Json copy_subject(std::string_view root_list, const Json& options);
-
-// The program of the other side: it answers until the input ends.
-int serve_copy(const Json& subject, int in, int out);
-
-// The folder of a copy of the workspace of that path, which becomes its own: an empty one of that
-// path, where it can be had and the workspace itself is marked, so that it is not empty, or one in
-// $XDG_CACHE_HOME, ~/.cache, /var/tmp or /tmp.
-Expected<std::shared_ptr<const PrivateFolder>> folder_for_copy(std::string& workspace,
-                                                               bool is_marked);
-
 }  // inner
-
-// Lines as in a .gitignore: `*` `?` `[]` within a name, `**` for any folders, `/` at the start or
-// in the middle for a path from the folder of the file, `/` at the end for folders only, `!` for
-// not, `#` for a comment. The last one that fits counts.
-class CopyRules {
- public:
-  // Lines of all files that count for one folder; those above are not read.
-  static constexpr std::size_t most = 1024;
-
-  // The folder that they stand in, with a slash at its end; or empty.
-  void add(std::string_view folder, std::string_view lines);
-  std::size_t size() const { return patterns_.size(); }
-  void cut(std::size_t size) {
-    while (patterns_.size() > size) patterns_.pop_back();
-  }
-  bool excludes(std::string_view path, bool is_folder) const;
-
- private:
-  std::vector<std::string> patterns_ = {};  // flags, the folder, a NUL, the pattern
-};
 
 // At most 120 bytes and the path of each, twice while it is compared.
 struct CopyEntry {
@@ -40912,31 +41172,42 @@ struct CopyReport {
   std::string text(std::string_view where, std::string& said) const;
 };
 
-// Bytes to and from the other side, in the calling thread.
-class CopyWire {
- public:
-  CopyWire(UniqueFd in, UniqueFd out) : in_(std::move(in)), out_(std::move(out)) {}
-
-  bool put(std::string_view bytes);
-  bool put_numbers(std::initializer_list<std::uint64_t> numbers);
-  bool flush();
-  bool get(void* bytes, std::size_t size);
-  // Some bytes, at most so many; none when the other side has gone.
-  std::string_view get_some(std::size_t most);
-  // Called with the bytes that were read, for the credit of the command that sends them.
-  Function<void(std::string_view)> taken = {};
-
- private:
-  bool fill();
-
-  UniqueFd in_;
-  UniqueFd out_;
-  std::string sending_ = {};
-  std::unique_ptr<char[]> buffer_{new char[longest_payload]};
-  std::string_view got_ = {};
-};
-
 // One side. What comes over the wire is hostile: paths and their order, sizes, numbers.
+//
+//   state    event                                  next     function
+//   agreed   a scan finds no change                 agreed   scan() -> compare()
+//   agreed   a scan finds changes                   scanned  scan() -> compare()
+//   agreed   too many files, or none can be read    agreed   scan() is false, see report.problem
+//   agreed   the other side sends its changes       agreed   take() -> finish_folders(), merge()
+//   scanned  all is sent, the refusals have come    agreed   send() -> take_refusals(), merge()
+//   scanned  it is cancelled meanwhile              agreed   send(); the next scan finds the rest
+//   both     the wire ends, or speaks nonsense      (none)   send(), take() are false
+//
+// What holds: in `agreed`, agreed_ has all paths that both sides have, in order; found_, gone_ and
+// added_ have no meaning. In `scanned`, found_ is the next list, with is_sent at each change, gone_
+// has the paths that are no longer here, and agreed_ is empty. After a lost wire it is not known
+// what the other side has: the tree is not used again, and the copy is made anew.
+//
+// A path in the list is in one of these states, by the fields of its CopyEntry:
+//
+//   path     event                                  next     function
+//   agreed   it is another one now                  sent     compare(): is_sent
+//   agreed   it is not there any more               gone     compare() puts it into gone_
+//   agreed   it is left out now, or lies in such    (none)   compare() forgets it
+//   agreed   the other side sends another one       agreed   put_file(), put_folder()
+//   agreed   the same, but it has changed here      own      may_replace()
+//   agreed   the other side has removed it          (none)   remove(): mode = 0; merge() drops it
+//   sent     the other side has taken it            agreed   take_refusals()
+//   sent     refused: changed there, not writable   own      take_refusals()
+//   sent     refused: the disk there is full        again    take_refusals(): changed = -1
+//   sent     it cannot be read here                 own      send_one(), send_file()
+//   sent     it has gone, or a cancel               again    send_one(), send_file(), send()
+//   own      it is another one now                  sent     compare()
+//   own      it is removed here                     gone     compare()
+//   again    the next scan                          sent     compare(), by is_same()
+//
+// `own` is a path of which each side has another one, or that this side alone has: nothing that the
+// other side sends replaces it, unless both are the same by now.
 class CopyTree {
  public:
   // Of the workspace `base`. The other side may see and change what the rules permit.
@@ -41005,6 +41276,25 @@ class CopyTree {
   std::string parent_path_ = {};
 };
 
+// copy/copy_internal.hpp --------------------------------------------------------------------------
+// The copy of a workspace in the place that a link leads to, at both ends.
+
+CODEEXEC_INNER {
+
+// The subject of a question: the workspace, and the options of its copy.
+Json copy_subject(std::string_view root_list, const Json& options);
+
+// The program of the other side: it answers until the input ends.
+int serve_copy(const Json& subject, int in, int out);
+
+// The folder of a copy of the workspace of that path, which becomes its own: an empty one of that
+// path, where it can be had and the workspace itself is marked, so that it is not empty, or one in
+// $XDG_CACHE_HOME, ~/.cache, /var/tmp or /tmp.
+Expected<std::shared_ptr<const PrivateFolder>> folder_for_copy(std::string& workspace,
+                                                               bool is_marked);
+
+}  // inner
+
 // A file in the workspace while the other side chooses a folder for the copy: where it is in the
 // folder of the same path there, too, both are one, which must not become its own copy. No copy has
 // files of such names. Without a workspace there is none.
@@ -41023,6 +41313,19 @@ class CopyMark {
 };
 
 // The copy of a workspace in the place that a link leads to. Safe from any thread, one at a time.
+//
+//   state   event                                        next    function
+//   (none)  the agent's program for it has started       alike   open()
+//   alike   a command comes, the changes here are sent   alike   send()
+//   alike   the workspace here is too large              alike   send() fails: no command starts
+//   alike   a command has ended, its changes are here    alike   fetch()
+//   alike   the copy there is too large, or unreadable   alike   fetch() says so
+//   alike   the wire is lost                             lost    send(), fetch()
+//
+// What holds: in `alike`, both sides have a CopyTree in the state `agreed`, and paths that differ
+// are marked as `own`, or are found by the next scan. In `lost`, changes there are lost with the
+// folder; Target::connect() in the room place sees it and makes a new connection, and with that a
+// new copy, which begins empty.
 class WorkspaceCopy {
  public:
   static Expected<std::shared_ptr<WorkspaceCopy>> open(std::shared_ptr<AgentLink> link,
@@ -41057,7 +41360,9 @@ class WorkspaceCopy {
   std::atomic<bool> lost_{false};
 };
 
-// A command in a place with a copy. It ends when its changes have come here.
+// A command in a place with a copy. It ends when its changes have come here: the run then calls
+// recover() twice, first for the CopyFetch and then with the result of that, which is a note or
+// empty.
 class CopiedCommand final : public AgentCommand {
  public:
   CopiedCommand(StartRequest&& request, const std::shared_ptr<WorkspaceCopy>& copy)
@@ -41074,7 +41379,7 @@ class CopiedCommand final : public AgentCommand {
 };
 
 // copy/copy.cpp -----------------------------------------------------------------------------------
-// Copied workspaces: the wire between the two sides, the end of it there, and the end here.
+// The copy of a workspace: its end elsewhere, and its end here with the commands that use it.
 
 namespace {
 
@@ -41082,13 +41387,11 @@ namespace {
 constexpr char copy_takes = 'T';
 constexpr char copy_sends = 'S';
 
-// A side that does nothing for 10 minutes is given up.
-Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minutes(10)); }
-
 }  // namespace
 
 CODEEXEC_INNER {
 
+// Two items, while a root list is a text: answer_question() looks at that.
 Json copy_subject(std::string_view root_list, const Json& options) {
   Json pair = Json::array();
   pair.push_back(Json(take_part(root_list, '\0')));
@@ -41096,6 +41399,8 @@ Json copy_subject(std::string_view root_list, const Json& options) {
   return pair;
 }
 
+// A program of its own, so that a slow disk holds up no command, and with the rights of commands.
+// It ends when the wire or the folder has gone.
 int serve_copy(const Json& subject, int in, int out) {
   const auto opened = CopyTree::of(subject[0].as_string(), PathRules(), subject[1]);
   if (!opened) return 1;
@@ -41122,108 +41427,8 @@ int serve_copy(const Json& subject, int in, int out) {
 
 }  // inner
 
-void CopyNames::add(std::string_view path) {
-  constexpr std::size_t shown = 5;
-  if (++count <= shown)
-    append_all(text, {text.empty() ? "" : ", ", path.empty() ? "." : std::string(in_quotes(path))});
-}
-
-void CopyReport::add(int number, std::string_view path) {
-  if (number == copy_conflict || number == ENOTDIR || number == ELOOP)
-    return names[conflict].add(path);
-  if (number == EROFS) return names[not_writable].add(path);
-  if (error == 0) error = number;
-  names[failed].add(path);
-}
-
-bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view text) {
-  if (kind >= kinds) return false;
-  names[kind].count = static_cast<std::size_t>(count);
-  names[kind].text = printable(utf8_prefix(text, 1024));
-  return true;
-}
-
-std::string CopyReport::text(std::string_view where, std::string& said) const {
-  constexpr std::string_view texts =
-      "changed both here and there, so each side keeps its own (remove one of them to have the "
-      "other): \n"
-      "not copied, as it is neither a file nor a folder nor a link: \n"
-      "not copied, as it cannot be read: \nnot copied, as it lies too deep: \n"
-      "not changed here, where it may only be read: \nnot copied: \n";
-  std::string_view left = texts;
-  std::string all;
-  for (int kind = 0; kind < kinds; ++kind) {
-    const CopyNames& these = names[kind];
-    std::string note = concat("%: %%", {where, take_part(left, '\n'), these.text});
-    if (these.count > 5) append_all(note, " and % more", {these.count - 5});
-    if (kind == failed) append_all(note, ": %", {errno_text(error)});
-    const bool stays = kind >= special && kind <= deep;
-    if (these.count == 0 || (stays && said.find(note) != std::string::npos)) continue;
-    if (stays && said.size() < 65536) said += note;
-    append_all(all, {all.empty() ? "" : "; ", note});
-  }
-  return all;
-}
-
-bool CopyWire::put(std::string_view bytes) {
-  sending_ += bytes;
-  return sending_.size() < longest_payload || flush();
-}
-
-bool CopyWire::put_numbers(std::initializer_list<std::uint64_t> numbers) {
-  return put(
-      {reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(std::uint64_t)});
-}
-
-bool CopyWire::flush() {
-  std::string_view left = sending_;
-  while (!left.empty()) {
-    const ssize_t size = write_to_pipe(out_.get(), left);
-    if (size > 0) {
-      left.remove_prefix(static_cast<std::size_t>(size));
-    } else if (errno == EAGAIN) {
-      std::vector<pollfd> set = {{out_.get(), POLLOUT, 0}};
-      wait_for_events(set, copy_deadline());
-      if (set[0].revents == 0) return false;
-    } else if (errno != EINTR) {
-      return false;
-    }
-  }
-  sending_.clear();
-  return true;
-}
-
-std::string_view CopyWire::get_some(std::size_t most) {
-  while (got_.empty()) {
-    const ssize_t size = ::read(in_.get(), buffer_.get(), longest_payload);
-    if (size > 0) {
-      got_ = {buffer_.get(), static_cast<std::size_t>(size)};
-      taken(got_);
-    } else if (size < 0 && errno == EAGAIN) {
-      std::vector<pollfd> set = {{in_.get(), POLLIN, 0}};
-      wait_for_events(set, copy_deadline());
-      if (set[0].revents == 0) return {};
-    } else if (size == 0 || errno != EINTR) {
-      return {};
-    }
-  }
-  const std::string_view some = got_.substr(0, most);
-  got_.remove_prefix(some.size());
-  return some;
-}
-
-bool CopyWire::get(void* bytes, std::size_t size) {
-  auto* to = static_cast<char*>(bytes);
-  while (size != 0) {
-    const std::string_view some = get_some(size);
-    if (some.empty()) return false;
-    std::memcpy(to, some.data(), some.size());
-    to += some.size();
-    size -= some.size();
-  }
-  return true;
-}
-
+// A mark that cannot be made is no error: the copy then gets a folder of its own, which is always
+// right.
 CopyMark::CopyMark(const std::string& workspace) {
   auto folder = open_canonical_directory(workspace);
   if (!folder) return;
@@ -41232,10 +41437,13 @@ CopyMark::CopyMark(const std::string& workspace) {
   if (file) folder_ = std::move(*folder);
 }
 
+// The other side has looked by then: open() returns when the agent has answered.
 CopyMark::~CopyMark() {
   if (folder_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 
+// Starts the program at the other side, by the link of the commands, and one wire that stays for
+// all of them. Nothing is sent yet.
 Expected<std::shared_ptr<WorkspaceCopy>> WorkspaceCopy::open(std::shared_ptr<AgentLink> link,
                                                              const std::string& workspace,
                                                              const PathRules& paths,
@@ -41265,10 +41473,13 @@ Expected<std::shared_ptr<WorkspaceCopy>> WorkspaceCopy::open(std::shared_ptr<Age
   return copy;
 }
 
+// The notes of the last scan, send or take; `where` is the direction.
 std::string WorkspaceCopy::report(std::string_view where) {
   return tree_->report.text(concat("workspace %%", {where, link_->name()}), said_);
 }
 
+// A cancelled command does not start, and no more is sent for it; the copy stays usable. If the
+// disk there is full, the command does not start either: it would work on half of the workspace.
 Expected<void> WorkspaceCopy::send(const std::optional<CancelToken>& cancel,
                                    std::vector<std::string>& notes) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -41292,6 +41503,8 @@ Expected<void> WorkspaceCopy::send(const std::optional<CancelToken>& cancel,
   return {};
 }
 
+// Never fails the command, which has run: a note says what has not come. After a lost wire the copy
+// is lost, as the sides no longer know of each other what they have.
 std::string WorkspaceCopy::fetch() {
   const std::lock_guard<std::mutex> lock(mutex_);
   const bool ok = !lost_ && wire_->put({&copy_sends, 1}) && wire_->flush() && tree_->take(*wire_);
@@ -41301,11 +41514,13 @@ std::string WorkspaceCopy::fetch() {
                 {link_->name(), ok ? tree_->report.problem : "the copy there was lost"});
 }
 
+// Only whole names: /work is not the beginning of /workshop.
 void WorkspaceCopy::translate(std::string& path) const {
   if (codeexec::is_within(path, here_)) path.replace(0, here_.size(), there_);
 }
 
-// The folder is in the line behind the mark.
+// The folder is in the line behind the mark. A session whose folder has left the workspace stays
+// there, as it is no folder of this side.
 std::string WorkspaceCopy::with_local_folder(std::string text, const std::string& mark) const {
   const std::string begin = concat("%\n%", {mark, there_});
   const std::size_t at = text.find(begin);
@@ -41319,7 +41534,9 @@ std::string WorkspaceCopy::with_local_folder(std::string text, const std::string
 namespace {
 
 // A fetch in the form of a program that runs. It has a thread of its own, as the thread of all
-// commands must not wait for a disk or a connection.
+// commands must not wait for a disk or a connection. The end of its output, an empty pipe, is what
+// wakes that thread; finish() then has the note as its message. Without a pipe or a thread the
+// changes stay there, and the next command's fetch brings them.
 class CopyFetch final : public RemoteCommand {
  public:
   explicit CopyFetch(std::shared_ptr<WorkspaceCopy> copy) : copy_(std::move(copy)) {}
@@ -41371,6 +41588,8 @@ class CopyFetch final : public RemoteCommand {
 
 }  // namespace
 
+// Called when the command has ended there: the fetch is what it still has to do. `last` is the
+// result of that. Null: it is done.
 std::shared_ptr<Process::State> CopiedCommand::recover(const ProcessResult* last) {
   if (last) note_ = last->message;
   if (std::exchange(has_fetched_, true)) return nullptr;
@@ -41382,7 +41601,9 @@ std::shared_ptr<Process::State> CopiedCommand::recover(const ProcessResult* last
 
 namespace {
 
-// Makes the folder, with those around it, or takes one that is empty. None where that cannot be.
+// Makes the folder, with those around it, or takes one that is empty. None where that cannot be: it
+// has files, is another user's, cannot be written to, or is the copy of another agent, which holds
+// a lock. Folders around it that were made stay.
 UniqueFd copy_folder_at(const std::string& path) {
   for (std::size_t end = 0; end < path.size();) {
     end = std::min(path.find('/', end + 1), path.size());
@@ -41409,6 +41630,10 @@ UniqueFd copy_folder_at(const std::string& path) {
 
 CODEEXEC_INNER {
 
+// The same path as here is best, as paths that commands print or that tools have stored then hold
+// on both sides. It is not tried without the mark: if both ends see one disk, an empty workspace
+// would become its own copy, and be removed with it. Else the first folder that can be made; the
+// last error, if none can.
 Expected<std::shared_ptr<const PrivateFolder>> folder_for_copy(std::string& workspace,
                                                                bool is_marked) {
   if (UniqueFd same = is_marked ? copy_folder_at(workspace) : UniqueFd())
@@ -41434,6 +41659,59 @@ Expected<std::shared_ptr<const PrivateFolder>> folder_for_copy(std::string& work
 }
 
 }  // inner
+
+// copy/report.cpp ---------------------------------------------------------------------------------
+// What a copy left out, and why: the notes on it.
+
+// A note names the first five, and counts them all: a folder may have thousands.
+void CopyNames::add(std::string_view path) {
+  constexpr std::size_t shown = 5;
+  if (++count <= shown)
+    append_all(text, {text.empty() ? "" : ", ", path.empty() ? "." : std::string(in_quotes(path))});
+}
+
+// By the errno of a path that was not put. A folder in the way, or a link, was made by a change
+// here, and so is a conflict; the first other error stands for all of them.
+void CopyReport::add(int number, std::string_view path) {
+  if (number == copy_conflict || number == ENOTDIR || number == ELOOP)
+    return names[conflict].add(path);
+  if (number == EROFS) return names[not_writable].add(path);
+  if (error == 0) error = number;
+  names[failed].add(path);
+}
+
+// The text comes from the other side: it is cut and made printable.
+bool CopyReport::take(std::uint64_t kind, std::uint64_t count, std::string_view text) {
+  if (kind >= kinds) return false;
+  names[kind].count = static_cast<std::size_t>(count);
+  names[kind].text = printable(utf8_prefix(text, 1024));
+  return true;
+}
+
+// What stays left out is said once in the life of a copy, and not with each command: `said` has
+// those notes, up to 64 KiB. Conflicts and failures are said each time, as they wait for someone to
+// act.
+std::string CopyReport::text(std::string_view where, std::string& said) const {
+  constexpr std::string_view texts =
+      "changed both here and there, so each side keeps its own (remove one of them to have the "
+      "other): \n"
+      "not copied, as it is neither a file nor a folder nor a link: \n"
+      "not copied, as it cannot be read: \nnot copied, as it lies too deep: \n"
+      "not changed here, where it may only be read: \nnot copied: \n";
+  std::string_view left = texts;
+  std::string all;
+  for (int kind = 0; kind < kinds; ++kind) {
+    const CopyNames& these = names[kind];
+    std::string note = concat("%: %%", {where, take_part(left, '\n'), these.text});
+    if (these.count > 5) append_all(note, " and % more", {these.count - 5});
+    if (kind == failed) append_all(note, ": %", {errno_text(error)});
+    const bool stays = kind >= special && kind <= deep;
+    if (these.count == 0 || (stays && said.find(note) != std::string::npos)) continue;
+    if (stays && said.size() < 65536) said += note;
+    append_all(all, {all.empty() ? "" : "; ", note});
+  }
+  return all;
+}
 
 // copy/rules.cpp ----------------------------------------------------------------------------------
 // The files of a workspace that are not copied: patterns as in a .gitignore.
@@ -41475,7 +41753,8 @@ bool copy_path_matches(std::string_view pattern, std::string_view path) {
   return false;
 }
 
-// Puts a character behind a backslash into brackets, as globs have no backslashes.
+// Puts a character behind a backslash into brackets, as globs have no backslashes. One that means
+// nothing in a glob stands for itself, and so does a backslash at the end.
 std::string copy_glob(std::string_view line) {
   std::string glob;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -41492,6 +41771,8 @@ std::string copy_glob(std::string_view line) {
 
 }  // namespace
 
+// Takes the lines apart once, as they are tried on each path. Beyond `most` lines the rest is not
+// read, so that no file of rules makes a scan slow. A line that cannot mean a path is left out.
 void CopyRules::add(std::string_view folder, std::string_view lines) {
   while (!lines.empty() && patterns_.size() < most) {
     std::string_view line = take_part(lines, '\n');
@@ -41515,6 +41796,8 @@ void CopyRules::add(std::string_view folder, std::string_view lines) {
   }
 }
 
+// From the last line to the first, as the last one that fits counts: what is below an excluded
+// folder is not looked at by the caller, so that `!` cannot bring it back, as in git.
 bool CopyRules::excludes(std::string_view path, bool is_folder) const {
   const std::string_view name = base_name(path);
   for (std::size_t i = patterns_.size(); i-- > 0;) {
@@ -41532,12 +41815,156 @@ bool CopyRules::excludes(std::string_view path, bool is_folder) const {
   return false;
 }
 
+// copy/send.cpp -----------------------------------------------------------------------------------
+// One side of a copied workspace: it sends its changes.
+
+// Sends notes, then what has gone with the inner paths first, so that each folder is empty when it
+// is removed; then what is new with the outer paths first, so that each folder is there. A cancel
+// ends that between two files or pieces; what was sent counts, and the next scan finds the rest.
+// Without changes only the notes and `done` go out, so that the other side answers all the same.
+bool CopyTree::send(CopyWire& wire) {
+  const auto stopped = [this] { return cancel && *cancel && (*cancel)->cancelled(); };
+  for (unsigned kind = CopyReport::special; kind <= CopyReport::deep; ++kind)
+    if (const CopyNames& names = report.names[kind]; names.count != 0)
+      if (!wire.put_numbers({copy_note | kind << 8, names.count, 0, names.text.size()}) ||
+          !wire.put(names.text))
+        return false;
+  std::size_t sent = 0;
+  while (sent < gone_.size() && !stopped()) {
+    const std::string& path = gone_[gone_.size() - ++sent].path;
+    if (!wire.put_numbers({copy_gone, 0, 0, path.size()}) || !wire.put(path)) return false;
+  }
+  bool stops = stopped();
+  for (CopyEntry& entry : found_) {
+    if (!entry.is_sent) continue;
+    stops = stops || stopped();
+    if (stops) {
+      entry.changed = -1;
+      entry.is_sent = false;
+    } else if (!send_one(wire, entry)) {
+      return false;
+    }
+  }
+  if (!wire.put_numbers({copy_done, 0, 0, 0}) || !wire.flush() || !take_refusals(wire))
+    return false;
+  if (changes_ == 0) return true;
+  // The next scan finds again that the others are gone.
+  for (; sent != 0; --sent) gone_.pop_back();
+  agreed_.swap(found_);
+  added_.swap(gone_);
+  merge();
+  return true;
+}
+
+// Opens the path through no link, and looks again at what was opened: a command or the user may
+// have replaced it since the scan. What went over the wire is what the list then says.
+bool CopyTree::send_one(CopyWire& wire, CopyEntry& entry) {
+  UniqueFd folder = open_folder(folder_of(entry.path));
+  const std::string name(base_name(entry.path));
+  UniqueFd file;
+  char target[longest_copied_path + 1];
+  ssize_t size = 0;
+  int error = folder ? 0 : errno;
+  struct stat status {};
+  if (error == 0 && S_ISREG(entry.mode)) {
+    file.reset(
+        ::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!file || ::fstat(file.get(), &status) != 0) error = errno;
+    if (error == 0 && !S_ISREG(status.st_mode)) error = ENOENT;
+    if (error == 0) entry.set(status);
+  } else if (error == 0 && S_ISLNK(entry.mode)) {
+    size = ::readlinkat(folder.get(), name.c_str(), target, sizeof target);
+    if (size < 0) error = errno;
+  }
+  if (error == ENOENT || error == ENOTDIR || error == ELOOP || error == EINVAL) {
+    // It has gone meanwhile, as is found the next time.
+    entry.is_sent = false;
+    entry.changed = -1;
+    return true;
+  }
+  if (error != 0) {
+    report.names[CopyReport::unreadable].add(entry.path);
+    entry.is_sent = false;
+    entry.own = true;
+    return true;
+  }
+  if (!wire.put_numbers({copy_put | entry.mode << 8, entry.size,
+                         static_cast<std::uint64_t>(entry.modified), entry.path.size()}) ||
+      !wire.put(entry.path))
+    return false;
+  entry.own = false;
+  if (file) return send_file(wire, entry, file.get());
+  if (!S_ISLNK(entry.mode)) return true;
+  const std::string_view text(target, static_cast<std::size_t>(size));
+  return wire.put(number_bytes(text.size())) && wire.put(text) && wire.put(number_bytes(0));
+}
+
+// Sends as many bytes as the file had when it was opened. The next scan finds later ones. A file
+// that cannot be read on ends with copy_broken, and the other side drops what it has of it. The
+// size that was announced is a bound: a file that has become shorter ends early.
+bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
+  std::unique_ptr<char[]> buffer(new char[longest_payload]);
+  entry.hash = 0;
+  std::uint64_t left = entry.size;
+  while (left != 0) {
+    if (cancel && *cancel && (*cancel)->cancelled()) {
+      entry.changed = -1;
+      return wire.put(number_bytes(copy_broken));
+    }
+    const std::size_t most =
+        static_cast<std::size_t>(std::min<std::uint64_t>(left, longest_payload));
+    const ssize_t size = ::read(fd, buffer.get(), most);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) {
+      report.names[CopyReport::unreadable].add(entry.path);
+      entry.own = true;
+      return wire.put(number_bytes(copy_broken));
+    }
+    if (size == 0) break;
+    const std::string_view bytes(buffer.get(), static_cast<std::size_t>(size));
+    entry.hash = copy_hash(entry.hash, bytes);
+    left -= bytes.size();
+    // A piece of zeros is sent as a hole: sparse files stay sparse.
+    const bool empty = bytes.size() == most && bytes[0] == '\0' &&
+                       std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
+    if (empty ? !wire.put(number_bytes(copy_hole + bytes.size()))
+              : !wire.put(number_bytes(bytes.size())) || !wire.put(bytes))
+      return false;
+  }
+  return wire.put(number_bytes(0));
+}
+
+// Reads the numbers of the paths that were refused, in rising order, each with an errno. A number
+// that is no path's, or comes out of order, is not met, and the last one is not copy_end: the wire
+// is lost.
+bool CopyTree::take_refusals(CopyWire& wire) {
+  std::uint64_t number = 0;
+  std::uint64_t refusal[2];
+  if (!wire.get(refusal, sizeof refusal)) return false;
+  for (CopyEntry& entry : found_) {
+    if (!entry.is_sent) continue;
+    entry.is_sent = false;
+    if (number++ != refusal[0]) continue;
+    const int error = static_cast<int>(refusal[1] & 0xffff);
+    if (entry.changed >= 0 && !entry.own) {
+      report.add(error, entry.path);
+      if (is_full_disk(error))
+        entry.changed = -1;
+      else
+        entry.own = true;
+    }
+    if (!wire.get(refusal, sizeof refusal)) return false;
+  }
+  return refusal[0] == copy_end;
+}
+
 // copy/take.cpp -----------------------------------------------------------------------------------
 // One side of a copied workspace: it takes the changes of the other side.
 //
 // Folders are opened from the descriptor of the workspace, one name at a time and through no link.
 // A file is written under a temporary name in its folder, and is renamed when it is whole.
 
+// No descriptor where a name is a link, is no folder, or is not there; errno says which.
 UniqueFd CopyTree::open_folder(std::string_view path) const {
   UniqueFd here(above_standard_streams(::fcntl(root_.get(), F_DUPFD_CLOEXEC, 3)));
   while (here && !path.empty()) {
@@ -41568,6 +41995,7 @@ int CopyTree::open_parent(std::string_view path) {
   return parent_.get();
 }
 
+// The list is in order, so that a search takes few steps for any number of files.
 CopyEntry* CopyTree::find(std::string_view path) {
   std::size_t low = 0;
   std::size_t high = agreed_.size();
@@ -41581,6 +42009,7 @@ CopyEntry* CopyTree::find(std::string_view path) {
   return low < agreed_.size() && agreed_[low].path == path ? &agreed_[low] : nullptr;
 }
 
+// New paths wait in added_: an insertion for each would move the list each time.
 void CopyTree::keep(CopyEntry&& entry) {
   if (CopyEntry* const known = find(entry.path))
     *known = std::move(entry);
@@ -41588,7 +42017,8 @@ void CopyTree::keep(CopyEntry&& entry) {
     added_.push_back(std::move(entry));
 }
 
-// Merges the added paths into the agreed ones. Both are in order.
+// Merges the added paths into the agreed ones, and drops those that have gone (mode 0). Both are in
+// order, so that one pass is enough.
 void CopyTree::merge() {
   std::vector<CopyEntry> next;
   next.reserve(agreed_.size() + added_.size());
@@ -41603,6 +42033,11 @@ void CopyTree::merge() {
   added_.clear();
 }
 
+// Takes messages until `done`. The order is checked, so that no path comes twice, nothing is
+// removed once something was put, and all can be merged in one pass. False, for a message that no
+// CopyTree sends: what was done stays, the lists do not count any more, and the copy is made anew.
+// Refusals are sent at the end and in one piece, as the other side reads nothing before it has sent
+// all.
 bool CopyTree::take(CopyWire& wire) {
   std::string refusals;
   const auto refuse = [&refusals](std::uint64_t number, std::uint64_t error) {
@@ -41632,7 +42067,7 @@ bool CopyTree::take(CopyWire& wire) {
       if (!report.take((numbers[0] >> 8) & 0xff, numbers[1], entry.path)) return false;
       continue;
     }
-    if (entry.path.empty() || entry.path.size() > 4095 ||
+    if (entry.path.empty() || entry.path.size() > longest_copied_path ||
         !is_canonical_form(concat("/%", {entry.path})))
       return false;
     const bool is_put = kind == copy_put;
@@ -41662,6 +42097,9 @@ bool CopyTree::take(CopyWire& wire) {
   return wire.put(refusals) && wire.flush();
 }
 
+// Takes what is put at a path, or returns why not. The content is read in any case, as it is on the
+// wire. A mode or a size that no CopyTree sends loses the wire. The temporary file is gone at the
+// end, whatever has failed.
 int CopyTree::take_one(CopyWire& wire, CopyEntry& entry, bool& lost) {
   const bool is_file = S_ISREG(entry.mode);
   const bool is_link = S_ISLNK(entry.mode);
@@ -41691,6 +42129,7 @@ int CopyTree::take_one(CopyWire& wire, CopyEntry& entry, bool& lost) {
   return error;
 }
 
+// The target of a link, in one piece. It may lead anywhere: nothing here follows links.
 int CopyTree::take_link(CopyWire& wire, std::string& target, bool& lost) {
   char size[4];
   while (!lost) {
@@ -41705,7 +42144,9 @@ int CopyTree::take_link(CopyWire& wire, std::string& target, bool& lost) {
   return target.empty() || has_nul(target) ? EINVAL : 0;
 }
 
-// Reads all pieces, also those that cannot be written.
+// Reads all pieces, also those that cannot be written, and counts them against the bounds of the
+// file and of the copy before they are. A hole is skipped, so that a sparse file stays sparse; a
+// hole at the end needs ftruncate(). The hash goes over its zeros as well.
 int CopyTree::take_content(CopyWire& wire, CopyEntry& entry, int fd, bool& lost) {
   int error = 0;
   std::uint64_t size = 0;
@@ -41763,6 +42204,8 @@ bool CopyTree::may_replace(CopyEntry& entry, int parent, bool& is_there) {
   return false;
 }
 
+// Puts the finished file in the place of what was agreed, by a rename: a program that reads the
+// path meanwhile sees the old file or the new one. Rights and times are set before it has its name.
 int CopyTree::put_file(CopyEntry& entry, int parent, const char* part, int fd) {
   const std::string name(base_name(entry.path));
   bool is_there = false;
@@ -41794,6 +42237,7 @@ int CopyTree::put_file(CopyEntry& entry, int parent, const char* part, int fd) {
   return 0;
 }
 
+// Its rights are set in finish_folders(): without the right to write, its files could not be put.
 int CopyTree::put_folder(CopyEntry& entry, int parent) {
   const std::string name(base_name(entry.path));
   struct stat status {};
@@ -41831,7 +42275,8 @@ void CopyTree::remove(const std::string& path) {
   agreed.mode = 0;
 }
 
-// Sets the rights of folders, the inner ones first.
+// Sets the rights of folders, the inner ones first: an outer one may lose the right to enter it. A
+// failure is ignored, and the next scan finds the difference.
 void CopyTree::finish_folders() {
   parent_.reset();
   for (std::size_t i = folders_.size(); i-- > 0;) {
@@ -41843,12 +42288,11 @@ void CopyTree::finish_folders() {
 }
 
 // copy/tree.cpp -----------------------------------------------------------------------------------
-// One side of a copied workspace: it lists its files, finds the changes and sends them.
+// One side of a copied workspace: it lists its files and finds the changes.
 
 namespace {
 
 constexpr int most_depth = 128;  // a descriptor each
-constexpr std::size_t longest_copied_path = 4095;
 constexpr std::size_t longest_rules = std::size_t{64} << 10;
 
 std::int64_t copy_time(const timespec& time) {
@@ -41867,6 +42311,8 @@ bool is_recent_time(std::int64_t changed) {
 
 CODEEXEC_INNER {
 
+// A slash comes before all other bytes, so that what is in `a` follows `a`, and `a.c` comes after
+// `a/b`. Two sorted lists can then be compared in one pass, folder by folder.
 bool copy_order(std::string_view a, std::string_view b) {
   const std::size_t size = std::min(a.size(), b.size());
   std::size_t at = 0;
@@ -41881,6 +42327,7 @@ std::uint64_t copy_hash(std::uint64_t hash, std::string_view bytes) {
   return hash;
 }
 
+// Reads the file to its end; 0, or the errno of what failed.
 int copy_hash_of(int fd, std::uint64_t& hash) {
   std::unique_ptr<char[]> buffer(new char[longest_payload]);
   hash = 0;
@@ -41894,6 +42341,7 @@ int copy_hash_of(int fd, std::uint64_t& hash) {
 
 }  // inner
 
+// The rights without setuid and the like: those are not copied, and are no change.
 void CopyEntry::set(const struct stat& status) {
   mode = static_cast<std::uint32_t>(status.st_mode & (S_IFMT | 0777));
   size = S_ISDIR(status.st_mode) ? 0 : static_cast<std::uint64_t>(status.st_size);
@@ -41907,6 +42355,7 @@ void CopyEntry::set(const struct stat& status) {
   is_recent = S_ISREG(status.st_mode) && is_recent_time(changed);
 }
 
+// The folder is open as long as the tree lives: one that is put in its place later is another one.
 Expected<std::unique_ptr<CopyTree>> CopyTree::of(const std::string& base, const PathRules& rules,
                                                  const Json& options) {
   auto root = open_canonical_directory(base);
@@ -41925,11 +42374,15 @@ CopyTree::CopyTree(UniqueFd root, const std::string& base, const PathRules& rule
   for (const std::string& pattern : texts_in(options["exclude"sv])) excluded_.add({}, pattern);
 }
 
+// An open folder without a name left: the place has removed the copy.
 bool CopyTree::is_gone() const {
   struct stat status {};
   return ::fstat(root_.get(), &status) != 0 || status.st_nlink == 0;
 }
 
+// Lists all files anew each time: there is no watch on the other side, and none that sees all here.
+// What costs is a stat of each file; contents are read only where times do not show it, see
+// is_same().
 bool CopyTree::scan() {
   found_.clear();
   found_.reserve(agreed_.size());
@@ -41943,6 +42396,8 @@ bool CopyTree::scan() {
   return true;
 }
 
+// A .gitignore that is no file, is a link or cannot be read has no rules, as in git. A fifo is not
+// waited for.
 void CopyTree::read_rules(int folder, std::string_view path) {
   const UniqueFd file(
       ::openat(folder, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
@@ -41960,6 +42415,9 @@ void CopyTree::read_rules(int folder, std::string_view path) {
   ignored_.add(path.empty() ? std::string() : concat("%/", {path}), lines);
 }
 
+// Lists a folder, its names in order. One that cannot be read is closed: what was agreed below it
+// stays agreed, as nothing is known of it. False: there are too many files, or the workspace itself
+// is closed.
 bool CopyTree::list_folder(int folder, std::string& path, int depth) {
   TextMap names;  // for their order alone
   UniqueFd listed(
@@ -41989,6 +42447,9 @@ bool CopyTree::list_folder(int folder, std::string& path, int depth) {
   return true;
 }
 
+// Adds a path to found_. One that is left out stands there with mode 0, so that compare() forgets
+// what was agreed below it, and does not take it for removed: rules may change while files are on
+// both sides.
 bool CopyTree::list_name(int folder, const std::string& name, std::string& path, int depth) {
   struct stat status {};
   if (::fstatat(folder, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return true;
@@ -42026,6 +42487,9 @@ bool CopyTree::list_name(int folder, const std::string& name, std::string& path,
   return true;
 }
 
+// Whether a path is as the list has it. Size and times decide, but for a file that was young when
+// it was listed: a second change in the same tick of the kernel has the same times, so its content
+// is hashed.
 bool CopyTree::is_same(const CopyEntry& now, CopyEntry& agreed) const {
   if (now.mode != agreed.mode || agreed.changed < 0) return false;
   if (S_ISDIR(now.mode)) return true;
@@ -42042,7 +42506,9 @@ bool CopyTree::is_same(const CopyEntry& now, CopyEntry& agreed) const {
   return true;
 }
 
-// Compares the found paths with the agreed ones, both in order, and marks the changes.
+// Compares the found paths with the agreed ones, both in order, and marks the changes. What is
+// below a path that is left out is forgotten; what is below a closed folder stays as it was agreed.
+// The lists change places, as a copy of a hundred thousand paths would be made with each command.
 void CopyTree::compare() {
   std::vector<CopyEntry> next;
   next.reserve(found_.size());
@@ -42081,134 +42547,82 @@ void CopyTree::compare() {
   if (changes_ == 0) agreed_.swap(found_);
 }
 
-bool CopyTree::send(CopyWire& wire) {
-  const auto stopped = [this] { return cancel && *cancel && (*cancel)->cancelled(); };
-  for (unsigned kind = CopyReport::special; kind <= CopyReport::deep; ++kind)
-    if (const CopyNames& names = report.names[kind]; names.count != 0)
-      if (!wire.put_numbers({copy_note | kind << 8, names.count, 0, names.text.size()}) ||
-          !wire.put(names.text))
-        return false;
-  std::size_t sent = 0;
-  while (sent < gone_.size() && !stopped()) {
-    const std::string& path = gone_[gone_.size() - ++sent].path;
-    if (!wire.put_numbers({copy_gone, 0, 0, path.size()}) || !wire.put(path)) return false;
-  }
-  bool stops = stopped();
-  for (CopyEntry& entry : found_) {
-    if (!entry.is_sent) continue;
-    stops = stops || stopped();
-    if (stops) {
-      entry.changed = -1;
-      entry.is_sent = false;
-    } else if (!send_one(wire, entry)) {
+// copy/wire.cpp -----------------------------------------------------------------------------------
+// The bytes between the two sides of a copied workspace.
+
+namespace {
+
+// A side that does nothing for 10 minutes is given up.
+Clock::time_point copy_deadline() { return later(Clock::now(), std::chrono::minutes(10)); }
+
+}  // namespace
+
+// Collects what is small, as a message of a few numbers is not worth a system call.
+bool CopyWire::put(std::string_view bytes) {
+  sending_ += bytes;
+  return sending_.size() < longest_payload || flush();
+}
+
+// In the order of bytes of this machine: both sides run on processors that write the lower byte
+// first.
+bool CopyWire::put_numbers(std::initializer_list<std::uint64_t> numbers) {
+  return put(
+      {reinterpret_cast<const char*>(numbers.begin()), numbers.size() * sizeof(std::uint64_t)});
+}
+
+// Writes all of it, and waits where the pipe is full. False: the other side has gone, or has read
+// nothing for 10 minutes, as a disk may that does not answer.
+// Each wait has a deadline of its own: a copy may take long, as long as it goes on.
+bool CopyWire::flush() {
+  std::string_view left = sending_;
+  while (!left.empty()) {
+    const ssize_t size = write_to_pipe(out_.get(), left);
+    if (size > 0) {
+      left.remove_prefix(static_cast<std::size_t>(size));
+    } else if (errno == EAGAIN) {
+      std::vector<pollfd> set = {{out_.get(), POLLOUT, 0}};
+      wait_for_events(set, copy_deadline());
+      if (set[0].revents == 0) return false;
+    } else if (errno != EINTR) {
       return false;
     }
   }
-  if (!wire.put_numbers({copy_done, 0, 0, 0}) || !wire.flush() || !take_refusals(wire))
-    return false;
-  if (changes_ == 0) return true;
-  // The next scan finds again that the others are gone.
-  for (; sent != 0; --sent) gone_.pop_back();
-  agreed_.swap(found_);
-  added_.swap(gone_);
-  merge();
+  sending_.clear();
   return true;
 }
 
-bool CopyTree::send_one(CopyWire& wire, CopyEntry& entry) {
-  UniqueFd folder = open_folder(folder_of(entry.path));
-  const std::string name(base_name(entry.path));
-  UniqueFd file;
-  char target[longest_copied_path + 1];
-  ssize_t size = 0;
-  int error = folder ? 0 : errno;
-  struct stat status {};
-  if (error == 0 && S_ISREG(entry.mode)) {
-    file.reset(
-        ::openat(folder.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-    if (!file || ::fstat(file.get(), &status) != 0) error = errno;
-    if (error == 0 && !S_ISREG(status.st_mode)) error = ENOENT;
-    if (error == 0) entry.set(status);
-  } else if (error == 0 && S_ISLNK(entry.mode)) {
-    size = ::readlinkat(folder.get(), name.c_str(), target, sizeof target);
-    if (size < 0) error = errno;
+// Reads as much as there is, however little is asked for, and keeps the rest. `taken` gets all that
+// was read, as the credit of the sender is for bytes that have left the pipe.
+std::string_view CopyWire::get_some(std::size_t most) {
+  while (got_.empty()) {
+    const ssize_t size = ::read(in_.get(), buffer_.get(), longest_payload);
+    if (size > 0) {
+      got_ = {buffer_.get(), static_cast<std::size_t>(size)};
+      taken(got_);
+    } else if (size < 0 && errno == EAGAIN) {
+      std::vector<pollfd> set = {{in_.get(), POLLIN, 0}};
+      wait_for_events(set, copy_deadline());
+      if (set[0].revents == 0) return {};
+    } else if (size == 0 || errno != EINTR) {
+      return {};
+    }
   }
-  if (error == ENOENT || error == ENOTDIR || error == ELOOP || error == EINVAL) {
-    // It has gone meanwhile, as is found the next time.
-    entry.is_sent = false;
-    entry.changed = -1;
-    return true;
-  }
-  if (error != 0) {
-    report.names[CopyReport::unreadable].add(entry.path);
-    entry.is_sent = false;
-    entry.own = true;
-    return true;
-  }
-  if (!wire.put_numbers({copy_put | entry.mode << 8, entry.size,
-                         static_cast<std::uint64_t>(entry.modified), entry.path.size()}) ||
-      !wire.put(entry.path))
-    return false;
-  entry.own = false;
-  if (file) return send_file(wire, entry, file.get());
-  if (!S_ISLNK(entry.mode)) return true;
-  const std::string_view text(target, static_cast<std::size_t>(size));
-  return wire.put(number_bytes(text.size())) && wire.put(text) && wire.put(number_bytes(0));
+  const std::string_view some = got_.substr(0, most);
+  got_.remove_prefix(some.size());
+  return some;
 }
 
-// Sends as many bytes as the file had when it was listed. The next scan finds later ones.
-bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
-  std::unique_ptr<char[]> buffer(new char[longest_payload]);
-  entry.hash = 0;
-  std::uint64_t left = entry.size;
-  while (left != 0) {
-    if (cancel && *cancel && (*cancel)->cancelled()) {
-      entry.changed = -1;
-      return wire.put(number_bytes(copy_broken));
-    }
-    const std::size_t most =
-        static_cast<std::size_t>(std::min<std::uint64_t>(left, longest_payload));
-    const ssize_t size = ::read(fd, buffer.get(), most);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) {
-      report.names[CopyReport::unreadable].add(entry.path);
-      entry.own = true;
-      return wire.put(number_bytes(copy_broken));
-    }
-    if (size == 0) break;
-    const std::string_view bytes(buffer.get(), static_cast<std::size_t>(size));
-    entry.hash = copy_hash(entry.hash, bytes);
-    left -= bytes.size();
-    // A piece of zeros is sent as a hole: sparse files stay sparse.
-    const bool empty = bytes.size() == most && bytes[0] == '\0' &&
-                       std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
-    if (empty ? !wire.put(number_bytes(copy_hole + bytes.size()))
-              : !wire.put(number_bytes(bytes.size())) || !wire.put(bytes))
-      return false;
+// All of it, or false when the other side has gone before.
+bool CopyWire::get(void* bytes, std::size_t size) {
+  auto* to = static_cast<char*>(bytes);
+  while (size != 0) {
+    const std::string_view some = get_some(size);
+    if (some.empty()) return false;
+    std::memcpy(to, some.data(), some.size());
+    to += some.size();
+    size -= some.size();
   }
-  return wire.put(number_bytes(0));
-}
-
-// Reads the numbers of the paths that were refused, in rising order, each with an errno.
-bool CopyTree::take_refusals(CopyWire& wire) {
-  std::uint64_t number = 0;
-  std::uint64_t refusal[2];
-  if (!wire.get(refusal, sizeof refusal)) return false;
-  for (CopyEntry& entry : found_) {
-    if (!entry.is_sent) continue;
-    entry.is_sent = false;
-    if (number++ != refusal[0]) continue;
-    const int error = static_cast<int>(refusal[1] & 0xffff);
-    if (entry.changed >= 0 && !entry.own) {
-      report.add(error, entry.path);
-      if (is_full_disk(error))
-        entry.changed = -1;
-      else
-        entry.own = true;
-    }
-    if (!wire.get(refusal, sizeof refusal)) return false;
-  }
-  return refusal[0] == copy_end;
+  return true;
 }
 
 // place/place_internal.hpp ------------------------------------------------------------------------
@@ -42220,8 +42634,8 @@ CODEEXEC_INNER {
 // upload_mark and reads the file from the same pipe.
 std::string bring_text(std::string_view file);
 
-// Reads a FileMessage from `in`, and writes the answer to `out`. `subject` is JSON: a root list as a
-// text, or for a copy what copy_subject() has made. Returns 0, or 1 for what cannot be read or
+// Reads a FileMessage from `in`, and writes the answer to `out`. `subject` is JSON: a root list as
+// a text, or for a copy what copy_subject() has made. Returns 0, or 1 for what cannot be read or
 // written. See AgentWorkspace::question().
 int answer_question(std::string_view subject, int in, int out);
 
@@ -42268,7 +42682,8 @@ constexpr char bring_script[] =
     "rm -f $t; no \"$d/$n has not come whole. $e\"\n"
     "done; no \"no folder takes it$w\"; }\n";
 
-// As `uname -m` says it, or a pattern for that.
+// As `uname -m` says it, or a pattern for that. From the head of an ELF file; `*` lets all others
+// pass, as the system there knows best what it can run, and says so.
 std::string_view machine_of(std::string_view file) {
   if (file.size() < 20 || !starts_with(file, "\177ELF"sv)) return "*";
   // All of these write the lower byte first.
@@ -42290,6 +42705,8 @@ std::string_view machine_of(std::string_view file) {
 
 CODEEXEC_INNER {
 
+// The values stand before the script, so that its text is the same for all files. They are
+// hexadecimal, a number and a pattern from the list above: none of them can end the quotes.
 std::string bring_text(std::string_view file) {
   return concat("h=%; s=%; m='%'\n%", {sha256(file), file.size(), machine_of(file), bring_script});
 }
@@ -42301,6 +42718,7 @@ std::string bring_text(std::string_view file) {
 
 namespace {
 
+// What is wrong whatever the other end is, before anything is started.
 Expected<void> check_options(const PlaceOptions& options) {
   const auto wrong = [](const char* why) { return make_error(ErrorCode::invalid_argument, why); };
   if (options.transport.empty() == !options.engine)
@@ -42330,7 +42748,8 @@ Json copy_options(const PlaceOptions& options) {
   return object;
 }
 
-// Whether a workspace can be copied as it is now, and the options for that.
+// Whether a workspace can be copied as it is now. Roots outside of it could not be, and commands
+// there would miss them; a host file that commands could change is refused as for commands here.
 Expected<void> check_copy(const PlaceOptions& options, const std::string& workspace,
                           const PathRules& paths) {
   for (const std::string& pattern : options.copy_exclude)
@@ -42357,6 +42776,20 @@ const char* name(PlaceWorkspace workspace) noexcept {
   return name_in("shared\0remote\0copy\0", static_cast<int>(workspace));
 }
 
+// What all copies of an executor share: how the other end is reached, and the connection to it.
+//
+//   state      event                                       next       function
+//   unreached  a command, or reach()                       reached    connect() -> open()
+//   unreached  the way there fails                         unreached  connect(): `failure`
+//   reached    a command                                   reached    connect(): the same link
+//   reached    the link is lost, a command comes           unreached  connect(), then as there
+//   reached    the copy alone is lost, a command comes     unreached  connect(), then as there
+//
+// What holds: `mutex` is held while the other end is reached, so that one thread does it and the
+// others wait for its link or its error; `failures` shows which. `copy`, if there is one, is
+// of `link`. A command keeps its link by itself, so that one that is replaced ends with its last
+// command. `wanted` is written before the first connection and under the mutex, and `settings`
+// never changes.
 struct PlaceExecutor::Target final : FilesElsewhere {
   AgentLink::Wanted wanted = {};
   CommandSettings settings;
@@ -42451,7 +42884,9 @@ struct PlaceExecutor::Target final : FilesElsewhere {
 
 PlaceEngine::~PlaceEngine() = default;
 
-// The answer comes from a place that may be hostile.
+// Asks the agent's program about a file. The answer comes from a place that may be hostile: its
+// size is bounded by what was asked for, its form is checked, and a path in it must be canonical in
+// form. It is const for the tools, and reaches the place like a command does.
 Expected<void> PlaceExecutor::Target::ask(FileMessage& message) const {
   constexpr std::size_t most_text = std::size_t{16} << 20;  // but for the bytes of a file
   const std::size_t most = most_text + static_cast<std::size_t>(message.numbers[4]);
@@ -42504,6 +42939,9 @@ void PlaceExecutor::Target::want(const PlaceOptions& options) {
   described = facts_of_shell(options.shell, options.environment);
 }
 
+// A workspace that is there too is proved by a nonce with each connection; one that is copied is
+// scanned now, so that a wrong pattern or one file too many is an error of create() and not of a
+// command.
 Expected<void> PlaceExecutor::Target::give(const PlaceOptions& options, const std::string& local,
                                            const PathRules& paths) {
   if (!is_utf8(local))
@@ -42517,6 +42955,9 @@ Expected<void> PlaceExecutor::Target::give(const PlaceOptions& options, const st
   return check_copy(options, local, paths);
 }
 
+// Reaches the other end once to look the workspace and the roots up, and keeps what it says: later
+// connections ask for exactly that, as the same names could lead elsewhere by then. A root that
+// commands may not change must be held by the sandbox there, or lie in none that they may.
 Expected<void> PlaceExecutor::Target::find(const PlaceOptions& options) {
   set_member(wanted.hello, "remote", true);
   if (options.environment.command_prefix.empty()) {
@@ -42548,6 +42989,8 @@ Expected<void> PlaceExecutor::Target::find(const PlaceOptions& options) {
   return {};
 }
 
+// One copy for each link. It is not kept if the link was replaced meanwhile: the command that asked
+// for it has it alone then, and ends with that link.
 Expected<std::shared_ptr<WorkspaceCopy>> PlaceExecutor::Target::copy_to(
     const std::shared_ptr<AgentLink>& reached, const PlaceExecutor& executor) {
   const std::lock_guard<std::mutex> lock(mutex);
@@ -42558,6 +43001,9 @@ Expected<std::shared_ptr<WorkspaceCopy>> PlaceExecutor::Target::copy_to(
   return made;
 }
 
+// Paths of the workspace are those of the copy for the command: where it starts, its venv, and the
+// values of variables that begin with it. What its session leaves is translated back, as the next
+// command may be with another copy.
 std::shared_ptr<AgentCommand> PlaceExecutor::Target::carry(std::shared_ptr<WorkspaceCopy> copied,
                                                            StartRequest&& request,
                                                            Admission& admission) {
@@ -42577,6 +43023,7 @@ std::shared_ptr<AgentCommand> PlaceExecutor::Target::carry(std::shared_ptr<Works
   return remote;
 }
 
+// BatchMode, as no one can answer a question here; `--` keeps a host from being read as an option.
 Expected<std::vector<std::string>> ssh_transport(const std::string& host,
                                                  const std::string& agent) {
   if (host.empty() || host[0] == '-' || has_nul(host))
@@ -42590,6 +43037,10 @@ Expected<std::vector<std::string>> ssh_transport(const std::string& host,
   return words;
 }
 
+// The order: what needs no other end; the proxy; a workspace that is only there, for which the
+// other end is reached; the gate, which needs its paths; and last the connection, so that a command
+// finds it made. With an engine, that waits for the first command: a place that is not used costs
+// nothing.
 Expected<PlaceExecutor> PlaceExecutor::create(const PlaceOptions& options,
                                               const ExecutorWings& wings) {
   const CancellationPause pause;
@@ -42634,6 +43085,7 @@ Expected<void> PlaceExecutor::reach(const std::optional<CancelToken>& cancel) co
   return {};
 }
 
+// Of a lost link, too, until the next command replaces it.
 PlaceFacts PlaceExecutor::facts() const {
   const std::lock_guard<std::mutex> lock(target_->mutex);
   PlaceFacts facts = target_->link ? target_->link->facts() : PlaceFacts();
@@ -42669,6 +43121,10 @@ std::string PlaceExecutor::home(const Command& command, std::string_view work_di
   return home ? home : facts().home;
 }
 
+// Called by the gate, once the command is allowed. What is wrong with the other end is a Result:
+// the step `place` when it is not reached, `workspace` when the copy cannot be brought up to date.
+// A copy that was lost in between is made anew, once; a second loss would be a place that cannot
+// hold one.
 Expected<void> PlaceExecutor::place(const Command& command, Admission& admission) const {
   StartRequest request;
   auto ok = AgentCommand::request_for(command, admission, target_->settings, request);
@@ -42721,6 +43177,29 @@ Expected<PlaceEngine::Way> PlaceEngine::current() {
   return make_error(ErrorCode::not_found, "there is no place");
 }
 
+// A place is in one of these states, which is the list that its engine is in, or whose hands it is
+// in:
+//
+//   state    event                                       next     function
+//   (none)   too few are ready or being made             making   make_one(), by source()
+//   making   it is up                                    ready    make_one()
+//   making   it cannot be made                           unready  make_one() -> fail()
+//   unready  too few are ready, and the pool is not      making   make_one(), which takes these
+//            stopped                                              before new ones
+//   ready    an executor needs one                       taken    take(), Taken::reach()
+//   ready    it has ended                                dead     work(); early: a failure
+//   taken    it has ended, and a command comes           dead     take(), which gives another one
+//   taken    its executor goes                           (none)   ~Taken()
+//   dead     a thread is free                            (none)   remove_one()
+//   ready,   the pool goes                               dead     work(), in ~State()
+//   unready
+//
+// What holds: `mutex` guards the lists and is never held while an engine works, which takes
+// seconds; what an engine works on is in no list meanwhile, and `making` counts those. After a
+// failure the pool is `stopped`: nothing new is made until an executor waits, so that a cluster
+// that refuses is not asked in a loop. `failures` grows with each, so that who waits knows whether
+// one came since.
+//
 // Each thread takes the first of these that applies, again and again: see work().
 //
 //   a place in `ready` has ended, or the pool is closed -> it goes to `dead`
@@ -42783,6 +43262,8 @@ PlacePool::State::Spare PlacePool::State::take_first(std::vector<Spare>& list) {
   return first;
 }
 
+// Waits for the threads, each of which removes what is left before it ends. A place that is being
+// made is cancelled. A fork has the object and not the threads, and leaves the places alone.
 PlacePool::State::~State() {
   if (owner != ::getpid()) return;
   closing.cancel();
@@ -42798,8 +43279,11 @@ void* PlacePool::State::thread_main(void* self) {
   return nullptr;
 }
 
+// Wakes all that wait. A token cannot be reset, so that each change has one of its own: who waits
+// takes a copy under the mutex, before it lets go of that, and misses nothing.
 void PlacePool::State::signal_change() { std::exchange(changed, CancelToken()).cancel(); }
 
+// One step a round, as the lists may be others after each.
 void PlacePool::State::work() {
   std::unique_lock<std::mutex> lock(mutex);
   for (;;) {
@@ -42839,6 +43323,7 @@ void PlacePool::State::fail(std::unique_lock<std::mutex>& lock, const Error& why
   lock.lock();
 }
 
+// Without the mutex: the destructor of the engine waits for the end of its place.
 void PlacePool::State::remove_one(std::unique_lock<std::mutex>& lock) {
   Spare old = take_first(dead);
   lock.unlock();
@@ -42846,6 +43331,8 @@ void PlacePool::State::remove_one(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
+// Makes a place without the mutex. One that could not be made may wait in a queue of its cluster,
+// and is kept: to ask for another one would lose its turn there.
 void PlacePool::State::make_one(std::unique_lock<std::mutex>& lock) {
   ++making;
   Spare spare;
@@ -42868,6 +43355,8 @@ void PlacePool::State::make_one(std::unique_lock<std::mutex>& lock) {
   fail(lock, way.error());
 }
 
+// Until anything changes, or a place that is ready ends. Without a descriptor for that, as all are
+// in use, it looks again every 50 ms.
 void PlacePool::State::wait(std::unique_lock<std::mutex>& lock) {
   const CancelToken change = changed;
   std::vector<pollfd> set = {{change.descriptor(), POLLIN, 0}};
@@ -42879,6 +43368,9 @@ void PlacePool::State::wait(std::unique_lock<std::mutex>& lock) {
   lock.lock();
 }
 
+// Gives the first place that is ready, and waits while one is being made. It begins anew where the
+// pool was stopped, as it is needed now. Errors: a cancel; a failure since it began to wait, once
+// no other attempt is under way; not a failure of before, whose cause may be gone.
 Expected<std::shared_ptr<PlaceEngine>> PlacePool::State::take(
     std::shared_ptr<PlaceEngine> old, const std::optional<CancelToken>& cancel) {
   if (owner != ::getpid())
@@ -42973,7 +43465,8 @@ void look_at_home(std::string& path) {
   if (home && (path == "~"sv || starts_with(path, "~/"sv))) path.replace(0, 1, home);
 }
 
-// Makes its paths canonical as they are on this host.
+// Makes its paths canonical as they are on this host, so that later ones are compared with what
+// they are and not with how they were written. A path that is not there is an error.
 Expected<void> find_roots(std::string& root_list) {
   std::string workspace;
   std::vector<Root> roots = roots_in(root_list, workspace);
@@ -42992,6 +43485,9 @@ Expected<void> find_roots(std::string& root_list) {
 
 CODEEXEC_INNER {
 
+// One question, or for a copy all of them. The rules of paths are made from the roots that were
+// canonical when the agent found them, and each path is opened within these: a link that a command
+// has made leads no further. What is not as a client sends it ends the program without an answer.
 int answer_question(std::string_view subject, int in, int out) {
   const auto known = Json::parse(subject);
   if (known && known->is_array()) return serve_copy(*known, in, out);
@@ -43026,6 +43522,8 @@ class ServedWorkspace final : public AgentWorkspace {
   std::shared_ptr<const PrivateFolder> copy_ = {};  // what the workspace lies in
 };
 
+// In this order: the paths are found or the copy is made, then questions are about these, and a
+// venv is looked up in them. An error is the answer to the hello, and its message names the option.
 Expected<void> ServedWorkspace::settle(const Json& hello, std::string& root_list,
                                        EnvironmentOptions& variables) {
   const bool is_remote = hello["remote"sv].as_bool();
@@ -43061,6 +43559,9 @@ Expected<void> ServedWorkspace::make_copy(bool is_marked, std::string& root_list
 
 }  // namespace
 
+// Three programs in one, as an agent can count on its own file alone being there: what a shell has
+// brought starts in the folder of that shell, a program for questions has a subject, and all else
+// is the agent.
 int place_main(int in, int out) {
   if (const char* const start = std::getenv(start_variable)) {
     (void)!::chdir(start);
@@ -43140,6 +43641,7 @@ std::string last_warning(const std::vector<std::string>& kubectl, const std::str
 // cluster/calls.cpp -------------------------------------------------------------------------------
 // Calls of the programs of a cluster.
 
+// A letter first, so that no value can become another option or an argument.
 bool is_long_option(const std::string& word) {
   return !word.empty() && word[0] >= 'a' && word[0] <= 'z' && !has_nul(word);
 }
@@ -43151,6 +43653,7 @@ std::vector<std::string> with_long_options(const char* program,
   return words;
 }
 
+// A shell is given the agent by bring_text().
 void add_agent(std::vector<std::string>& transport, const std::string& agent) {
   if (agent.empty())
     add_words(transport, {"sh"});
@@ -43169,6 +43672,7 @@ ProcessResult call_cluster(const std::vector<std::string>& words, Pieces more, P
   return run_process(call);
 }
 
+// Its standard error; for a program that did not start or was killed, why.
 const std::string& complaint_of(const ProcessResult& result) {
   return result.err.empty() ? result.message : result.err;
 }
@@ -43193,9 +43697,25 @@ void report_removed(const Function<void(std::string_view)>& on_progress,
 // program was killed. `kubectl get --watch` reports when the pod is ready, and `kubectl exec`
 // starts the agent in it.
 //
-//   no pod --make()--> made --wait_for()--> was_up_: commands run --> ended: forget(), a new pod
-//     ^                 |  not ready in time: the pod stays, and the next command waits again
-//     +---- failed -----+
+//   state   event                                    next    function
+//   none    a command comes                          asked   reach() -> make()
+//   asked   the holder prints that it was created    made    wait_until_made()
+//   asked   Kubernetes refuses it                    none    wait_until_made(): the error
+//   asked   no answer within start_timeout           none    wait_until_made() -> forget()
+//   made    it is ready                              up      reach() by wait_for()
+//   made    it is not ready within start_timeout     made    not_started(): the next one waits on
+//   made    it has ended                             none    not_started() -> forget()
+//   up      a command comes, and it is still there   up      current(), reach()
+//   up      it has ended or is not ready             asked   reach() -> forget(), make(), once
+//   each    the holder has ended                     none    reach() -> forget()
+//   each    a cancel                                 (same)  the next command goes on from there
+//   each    ~KubernetesPods()                        none    forget()
+//
+// What holds: in `asked`, `made` and `up`, holder_ runs, and the end of its input deletes the pod,
+// so that none is left however this program ends. name_ is the object that was created, and pod_
+// the pod: the same, or that which a claim was given. was_up_ is true in `up` alone: only a pod
+// that was ready before may be replaced by another one without an error, as its image and limits
+// are known to be good.
 
 namespace {
 
@@ -43247,6 +43767,8 @@ KubernetesPods::~KubernetesPods() {
   if (owner_ == ::getpid()) forget();
 }
 
+// Has the holder delete what there is, also if that is not known to exist. The wait is bounded:
+// kubectl may hang, and the holder goes on without this program.
 void KubernetesPods::forget() {
   if (holder_) {
     holder_->close_input();
@@ -43256,6 +43778,8 @@ void KubernetesPods::forget() {
   was_up_ = false;
 }
 
+// Starts the holder, and hands it the object on its input, as an argument of a process can be read
+// by all users of this host. The name is random, so that a failed attempt is in the way of none.
 Expected<void> KubernetesPods::make() {
   name_ = concat("codeexec-%-%", {agent_label(options_.agent_id), random_hex(6)});
   auto object = pod_object(options_, name_);
@@ -43277,6 +43801,7 @@ Expected<void> KubernetesPods::make() {
   return holder_->write(*object);
 }
 
+// A cancel leaves the holder running: the pod may come, and the next command takes it.
 Expected<void> KubernetesPods::wait_until_made(const Cancel& cancel, Clock::time_point deadline) {
   if (!wait_for_event(heard_, cancel, deadline)) {
     if (cancel && cancel->cancelled()) return cancelled_before_start();
@@ -43314,6 +43839,8 @@ Expected<PodState> KubernetesPods::wait_for(const char* kind, std::string& name,
   return state;
 }
 
+// The reason is that of the status, or the last warning of its events. A pod that has ended will
+// not come back and is deleted; one that waits may only need a node.
 SharedError KubernetesPods::not_started(PodState state, std::string why) {
   if (why.empty()) why = last_warning(kubectl_, name_);
   const std::string_view help = kubectl_help(why);
@@ -43326,6 +43853,7 @@ SharedError KubernetesPods::not_started(PodState state, std::string why) {
        help.empty() ? "" : "; ", help, ended ? "" : "; it stays there: try again later"});
 }
 
+// `account` has copies of what it needs: it may be called when this object has gone.
 PlaceEngine::Way KubernetesPods::way() const {
   Way way;
   way.name = concat("Kubernetes pod %", {printable(pod_)});
@@ -43350,6 +43878,8 @@ Expected<PlaceEngine::Way> KubernetesPods::current() {
   return way();
 }
 
+// Goes through the states above until the pod is up. `again` is only true after a pod that was up,
+// so that a wrong image is no endless loop.
 Expected<PlaceEngine::Way> KubernetesPods::reach(const Cancel& cancel) {
   const Clock::time_point deadline = later(Clock::now(), options_.start_timeout);
   if (holder_ && holder_->done()) forget();
@@ -43377,6 +43907,8 @@ Expected<PlaceEngine::Way> KubernetesPods::reach(const Cancel& cancel) {
 
 }  // namespace
 
+// All objects with the label of this library, of any program of ours; those are deleted whose
+// program has ended for sure. One that is on its way out already is left to Kubernetes.
 Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& options,
                                                     bool remove_left) {
   const std::vector<std::string> kubectl = with_long_options("kubectl", options.options);
@@ -43415,6 +43947,7 @@ Expected<std::vector<FoundPlace>> kubernetes_places(const KubernetesOptions& opt
   return found;
 }
 
+// Checks what can be checked without a cluster. No pod is made here.
 Expected<std::shared_ptr<PlaceEngine>> kubernetes_pods(const KubernetesOptions& options) {
   const auto wrong = [](const char* what, Pieces values = {}) {
     return make_error(ErrorCode::invalid_argument, what, values);
@@ -43462,6 +43995,8 @@ constexpr std::string_view rules_of_claims =
 
 }  // namespace
 
+// For --doctor: asks for each right that pods or claims need, and prints a Role that has them all,
+// to be given to who may grant it. Without a connection there is nothing to ask.
 std::string kubernetes_rights(const KubernetesOptions& options) {
   const std::vector<std::string> kubectl = with_long_options("kubectl", options.options);
   const ProcessResult version = call_cluster(kubectl, {"version", "-o", "json"});
@@ -43510,6 +44045,8 @@ constexpr std::string_view pod_start =
     R"("securityContext":{"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}},)"
     R"("volumeMounts":[{"name":"workspace","mountPath":"/workspace"}],"image":)";
 
+// From a claim's pool, a template of the user, or an image: in this order, as kubernetes_pods() has
+// checked that one is given. kubectl reads a template, so that YAML needs no reader here.
 Expected<Json> object_of(const KubernetesOptions& options) {
   if (!options.warm_pool.empty()) {
     const std::string end = utc_time(::time(nullptr) + options.lifetime.count());
@@ -43554,6 +44091,7 @@ Expected<Json> object_of(const KubernetesOptions& options) {
 
 CODEEXEC_INNER {
 
+// Lower case letters, digits and single dashes, not at its ends: what names and labels may have.
 std::string agent_label(std::string_view agent_id) {
   std::string label;
   for (const char c : in_lower_case(agent_id)) {
@@ -43565,6 +44103,8 @@ std::string agent_label(std::string_view agent_id) {
   return label.empty() ? "agent" : label;
 }
 
+// Adds a name, who made it, and how long it may live, to what the object has: a template's own
+// labels and its own deadline stay.
 Expected<std::string> pod_object(const KubernetesOptions& options, const std::string& name) {
   auto object = object_of(options);
   if (!object) return object.failure();
@@ -43635,6 +44175,9 @@ const Json& condition_of(const Json& status, std::string_view type) {
   return status["none"sv];
 }
 
+// A container that waits for anything but its start will not come by itself within a command's
+// time: an image that cannot be pulled, a crash that repeats. That counts as the end, with its
+// reason in `why`.
 PodState state_of_pod(const Json& pod, std::string& why) {
   const Json& status = pod["status"sv];
   const std::string& phase = status["phase"sv].as_string();
@@ -43663,6 +44206,7 @@ PodState state_of_pod(const Json& pod, std::string& why) {
   return pod_waits;
 }
 
+// A claim for a pool that is not there will not be served; all else may still come.
 PodState state_of_claim(const Json& claim, std::string& why) {
   const Json& ready = condition_of(claim["status"sv], "Ready");
   const std::string& reason = ready["reason"sv].as_string();
@@ -43691,6 +44235,7 @@ std::string kubectl_trouble(std::string_view said) {
   return concat({printable(utf8_prefix(last, 1000)), help.empty() ? "" : "; ", help});
 }
 
+// `why` is of this event alone: a reason that has gone is none any more.
 PodState PodWatch::look_at(const Json& event) {
   why.clear();
   seen = event["object"sv];
@@ -43701,6 +44246,9 @@ PodState PodWatch::look_at(const Json& event) {
   return kind == claim_kind ? state_of_claim(seen, why) : state_of_pod(seen, why);
 }
 
+// One `kubectl get --watch` after another, until a state of `until` was seen. Each sends the
+// present object first, so that nothing is missed between two. An event that is longer than 4 MiB
+// is dropped. An object that is not there has ended; any other failure of kubectl is an error.
 Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
                                   std::chrono::steady_clock::time_point deadline) {
   PodState state = pod_waits;
@@ -43749,6 +44297,7 @@ Expected<PodState> PodWatch::wait(const std::optional<CancelToken>& cancel,
   return state;
 }
 
+// Empty also where events may not be listed: a message then has one reason less.
 std::string last_warning(const std::vector<std::string>& kubectl, const std::string& name) {
   const ProcessResult listed =
       call_cluster(kubectl, {"get", "events", "--sort-by=.lastTimestamp", "--field-selector",
@@ -43767,6 +44316,23 @@ std::string last_warning(const std::vector<std::string>& kubectl, const std::str
 // `salloc` asks for a job, waits in the queue with it and holds it: its command, a shell, prints
 // the job's number and reads standard input until that ends. `srun` starts the agent as a step of
 // the job, beside which others may run.
+//
+//   state   event                                     next    function
+//   none    a command comes                           asked   reach() -> ask_for_job()
+//   asked   salloc prints the job's number            runs    reach()
+//   asked   salloc ends without one                   none    reach() -> refusal()
+//   asked   no number within start_timeout            asked   reach(): it waits in the queue
+//   asked   a cancel                                  asked   reach(): the next command waits on
+//   runs    a command comes, the job still runs       runs    current()
+//   runs    squeue says no, and salloc ends in 5 s    asked   reach() -> ask_for_job()
+//   runs    squeue says no, and salloc goes on        runs    reach(): the same way is tried
+//   runs    salloc has ended, a command comes         asked   reach() -> ask_for_job()
+//   each    ~SlurmJobs()                              none    ends salloc, which gives the job back
+//
+// What holds: in `asked` and `runs`, holder_ is an salloc whose input is held open; when that ends,
+// the job does, however this program ends. heard_ is cancelled once there is a number or there will
+// be none; ended_ when salloc has ended, for a pool that keeps the job ready. job_ is set in
+// `runs`, and after that until the next command.
 
 namespace {
 
@@ -43804,6 +44370,7 @@ class SlurmJobs final : public PlaceEngine {
   std::string job_ = {};
 };
 
+// Its words on one line, and advice where they are known.
 SharedError slurm_error(std::string_view what, std::string_view words) {
   std::string said(without_line_ends(words));
   std::replace(said.begin(), said.end(), '\n', ' ');
@@ -43812,6 +44379,7 @@ SharedError slurm_error(std::string_view what, std::string_view words) {
                     {what, printable(said), help.empty() ? "" : "; ", help});
 }
 
+// The wait is bounded, as a controller that hangs must not hold up the end of this program.
 SlurmJobs::~SlurmJobs() {
   if (owner_ != ::getpid() || !holder_) return;
   holder_->close_input();
@@ -43820,6 +44388,8 @@ SlurmJobs::~SlurmJobs() {
   (void)holder_->wait_for(std::chrono::seconds(5));
 }
 
+// The comment marks whose job it is, for slurm_places(). What salloc reports on the way goes to
+// on_progress, line by line.
 Expected<void> SlurmJobs::ask_for_job() {
   ProcessOptions call;
   call.argv = with_long_options("salloc", options_.options);
@@ -45483,6 +46053,30 @@ Expected<void> complete_options(ContainerOptions& options);
 //               +-- stop() ----> a persistent one is killed and stays; others are removed
 //               +-- remove() --> the log is saved, then `rm -f`
 //               +-- the last executor goes: as remove(), unless it is persistent
+//
+//   state    event                                      next     function
+//   unknown  a command comes, the engine has none       running  ensure() -> make() -> create()
+//   unknown  one of ours with these options, that runs  running  make() -> reuse(), which starts
+//            or can be started                                   or unpauses it
+//   unknown  one of ours with others, which is unused   running  make() -> clear(), create()
+//   unknown  one of ours that another program uses      unknown  make() -> check_unused(): error
+//   unknown  another's has the name                     unknown  make() -> foreign(): error
+//   unknown  it cannot be made, or a cancel             unknown  make() -> discard()
+//   running  a command does not begin in time           unknown  Exec::wait_for_start() ->
+//                                                                forget(), and at once ensure()
+//   running  the agent of a command is lost             unknown  Exec::recover() -> forget()
+//   running  the connection of all commands is lost     unknown  Target::connect() -> forget()
+//   running  the program that holds it has ended        unknown  is_up(); make() says so
+//   each     stop() of a persistent one                 unknown  stop()
+//   each     remove(), ~Container()                     unknown  begin_removal(),
+//                                                                finish_removal()
+//
+// What holds: in `running`, this program has seen it run and nothing has said otherwise since; one
+// that is not persistent has a keep_alive besides, whose end is the end of the container. In
+// `unknown`, no command is started; made says whether there may be one to look for, and a
+// persistent one may always be there. A step that changes the container has the turn (busy), and
+// its end sets the state. started_at is of the container that was made or found last: one that was
+// started again has another.
 
 // Whether the program that made a container still runs, by the labels of the container.
 std::optional<bool> maker_of_container(const Json& container, const ProgramIdentity& own);
@@ -45657,9 +46251,19 @@ class Container : public ContainerPlan {
 // A command in a container. Its agent starts and kills it. If the agent is lost, the engine kills
 // the container, unless that has ended or was started again meanwhile:
 //
-//   agent lost -> inspect: same start time? -yes-> kill -> ended: "had to be killed"
-//                          | no, or gone
-//                          +-> ended: "its container was stopped"
+//   state     event                                     next      function
+//   runs      its agent is lost, or silent after a kill asks      recover(nullptr): inspect
+//   asks      the same start time, or it is not known   kills     recover(): kill
+//   asks      another start time, or no container       measured  recover(): "was stopped"
+//   kills     the engine has killed it                  measured  recover(): "had to be killed"
+//   kills     it is not there, or does not run          measured  recover(): "was stopped"
+//   kills     the engine cannot                         measured  recover(): "may still be running"
+//   measured                                            (none)    finish()
+//
+// What holds: killing_ is true from `kills` on, unless the container was found gone; measured_ in
+// `measured`, where message_ has the words for the result, and no process of the command is left
+// but where these say so. The outcome is then `signaled`; a command that is not known to have
+// begun, or whose container this had to kill after a lost connection, stays `unknown`.
 
 class ContainerExecutor::Exec final : public AgentCommand {
  public:
@@ -45729,6 +46333,7 @@ inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
+// A container without these labels has an unknown maker.
 std::optional<bool> maker_of_container(const Json& container, const ProgramIdentity& own) {
   return still_runs({label_of(container, "codeexec.host"sv), label_of(container, "codeexec.boot"sv),
                      label_of(container, "codeexec.ns"sv), label_of(container, "codeexec.pid"sv),
@@ -45772,6 +46377,7 @@ bool is_number(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), is_digit);
 }
 
+// Members that the engine does not have are empty. Null: there is no container.
 ContainerInfo info_of(const Json& container) {
   const Json& state = container["State"sv];
   ContainerInfo info;
@@ -45789,6 +46395,7 @@ ContainerInfo info_of(const Json& container) {
   return info;
 }
 
+// The units of docker and podman: kB is 1000, KiB is 1024. What is no number is 0.
 double number_with_unit(std::string_view text) {
   text = text.substr(std::min(text.find_first_not_of(" /"), text.size()));
   const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
@@ -45805,10 +46412,12 @@ double number_with_unit(std::string_view text) {
 
 }  // inner
 
+// The log masks secrets when an event comes, so that they are never kept.
 Container::Container(ContainerOptions given) : ContainerPlan(std::move(given)) {
   events->redactor = Redactor(options.secrets);
 }
 
+// The engine removes it, while this waits: a program that ends at once after it must not leave one.
 Container::~Container() {
   // A fork of the program has a copy of this object, and no part in the container.
   if (owner != ::getpid() || options.persistent) return;
@@ -45836,6 +46445,7 @@ Expected<void> Container::take_turn(const std::optional<CancelToken>& cancel) {
   return {};
 }
 
+// All that wait are woken once the mutex is free, so that none of them stops at it.
 void Container::end_turn(bool is_running) {
   std::unique_lock<std::mutex> lock(mutex);
   running = is_running;
@@ -45846,6 +46456,7 @@ void Container::end_turn(bool is_running) {
   ended.cancel();
 }
 
+// Asks the engine nothing: that costs the next command some milliseconds, and only that.
 void Container::forget() {
   const std::lock_guard<std::mutex> lock(mutex);
   running = false;
@@ -45869,6 +46480,7 @@ Expected<void> Container::ensure(const std::optional<CancelToken>& cancel) {
   return done;
 }
 
+// Kept until the container is made or found anew, as one that was started again has another one.
 Expected<std::string> Container::incarnation(const std::optional<CancelToken>& cancel) {
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -45900,16 +46512,19 @@ void Container::report(std::string_view event) {
   options.on_progress(events->redactor.redact(event));
 }
 
+// A bound, as results may not come for long while others use the container.
 void Container::add_note(std::string note) {
   const std::lock_guard<std::mutex> lock(mutex);
   if (notes.size() < 16) notes.push_back(std::move(note));
 }
 
+// Once: the result that takes them shows them.
 std::vector<std::string> Container::take_notes() {
   const std::lock_guard<std::mutex> lock(mutex);
   return std::exchange(notes, {});
 }
 
+// Null: there is none of that name.
 Expected<Json> Container::look(const std::optional<CancelToken>& cancel) const {
   auto found = inspect(options.engine, "container", name, cancel);
   if (found && !found->is_null()) return Json((*found)[0]);
@@ -45931,6 +46546,7 @@ Json to_json(const ContainerInfo& info) {
                        {"pid", info.pid}});
 }
 
+// As the engine has it now; `exists` is false where there is none.
 Expected<ContainerInfo> Container::info() const {
   const auto found = look();
   if (!found) return found.failure();
@@ -46018,6 +46634,8 @@ Expected<std::shared_ptr<AgentLink>> ContainerExecutor::Target::connect(
   }
 }
 
+// No sandbox: the container is one. An agent of root's keeps its capabilities to become the
+// commands' user, and these get what sudo needs; any other gives all of them up.
 Json ContainerExecutor::Target::hello() const {
   const Container& state = *container;
   Json wanted = new_hello(std::chrono::seconds(30));
@@ -46053,6 +46671,8 @@ SharedError in_words_of_mounted_roots(Error error, const ExecutorOptions& option
 
 }  // namespace
 
+// Completes and checks everything, and asks no engine: the container is made for the first command.
+// Files of this host that commands could change through a mount are refused, as for commands here.
 Expected<ContainerExecutor> ContainerExecutor::create(const ContainerExecutorOptions& options,
                                                       const ExecutorWings& wings) {
   const CancellationPause pause;
@@ -46110,6 +46730,7 @@ const ContainerOptions& ContainerExecutor::container_options() const noexcept {
   return target_->container->options;
 }
 
+// What a caller may do before the first command, so that this one need not wait.
 Expected<void> ContainerExecutor::ensure(const std::optional<CancelToken>& cancel) const {
   return target_->container->ensure(cancel);
 }
@@ -46128,6 +46749,8 @@ Expected<void> ContainerExecutor::save_log(const std::string& path) const {
 
 void ContainerExecutor::log(std::string_view event) const { target_->container->log(event); }
 
+// For a model: what is there, what it may change, and what it need not try. Each sentence follows
+// from an option, so that none is untrue for a container that is set up another way.
 std::string ContainerExecutor::describe_place() const {
   const ContainerOptions& options = container_options();
   const bool online = network(options) != "none";
@@ -46329,7 +46952,9 @@ Expected<void> Container::clear(const std::string& id, const std::optional<Cance
   }
 }
 
-// False when it has to be made anew.
+// Takes over a container that is there: wakes, starts and prepares it as it needs. False when it
+// has to be made anew: its options are others, it hangs on no input of this program, or it is in a
+// state that only `rm` ends, such as dead. What its next command would miss is noted.
 Expected<bool> Container::reuse(const Json& found, const std::optional<CancelToken>& cancel) {
   const ContainerInfo health = info_of(found);
   if (label_of(found, "codeexec.cfg"sv) != digits) return false;
@@ -46433,6 +47058,7 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
     begun = begin();
   }
   if (!begun) return begun;
+  // The agent of hold() has prepared any other one already.
   if (options.persistent)
     if (auto ok = set_up(cancel); !ok) {
       const auto found = look(cancel);
@@ -46691,6 +47317,8 @@ class CredentialReader {
   CredentialReader(const ContainerOptions& options, std::string_view home)
       : options_(options), home_(home) {}
 
+  // The bounds are those of what a container can be given: a variable of a size that no program can
+  // start with, and more secrets than can be masked, are errors here and not later.
   Expected<Credentials> read() {
     for (const auto step : {&CredentialReader::add_mounts, &CredentialReader::add_file,
                             &CredentialReader::add_host, &CredentialReader::add_named})
@@ -46713,6 +47341,8 @@ class CredentialReader {
   }
 
  private:
+  // Files of the user, read-only, into the home of the container. One that is not there is a note
+  // and no error, as a list of them is written once for many machines.
   Expected<void> add_mounts() {
     for (const std::string& wanted : options_.credentials) {
       std::string known;
@@ -46734,6 +47364,8 @@ class CredentialReader {
     return {};
   }
 
+  // Variables of a .env file. All of it is read, and lines that are none are named by number, never
+  // shown.
   Expected<void> add_file() {
     constexpr std::string_view key = "env_vars_from_file";
     if (options_.env_file.empty()) {
@@ -46764,6 +47396,8 @@ class CredentialReader {
     return {};
   }
 
+  // All variables of this process but those that would be wrong in a container, or lead to its
+  // engine.
   Expected<void> add_host() {
     if (!options_.pass_all_env) return {};
     for (char** entry = environ; entry && *entry; ++entry) {
@@ -46777,6 +47411,7 @@ class CredentialReader {
     return {};
   }
 
+  // Named ones of this process; one that is not set is a note.
   Expected<void> add_named() {
     for (const std::string& variable : options_.env_vars) {
       if (auto ok = check_name("env_vars"sv, variable); !ok) return ok;
@@ -46887,6 +47522,8 @@ Expected<Credentials> load_credentials(const ContainerOptions& options, std::str
 
 }  // inner
 
+// Unknown keys are errors, as a credential that is left out in silence is found much later, in a
+// command.
 Expected<void> credentials_from_json(const Json& value, ContainerOptions& options) {
   JsonKeys keys(value, "credentials");
   keys.strings("mount"sv, options.credentials);
@@ -46916,6 +47553,7 @@ Expected<void> credentials_from_json(const Json& value, ContainerOptions& option
   return {};
 }
 
+// The same for packages, whose timeout is in seconds, as in the files of MassGen.
 Expected<void> packages_from_json(const Json& value, ContainerOptions& options) {
   JsonKeys keys(value, "packages");
   const Json& lists = keys.take("preinstall"sv);
@@ -46954,12 +47592,15 @@ CODEEXEC_INNER {
 
 // The engine's program ----------------------------------------------------------------------------
 
+// An option and its value are two words, so that the value cannot become an option.
 void add_option(std::vector<std::string>& words, std::string_view option, const char* form,
                 Pieces values) {
   words.push_back(std::string(option));
   words.push_back(concat(form, values));
 }
 
+// The engine's program gets the variables of this process, as DOCKER_HOST and its like choose the
+// engine. Podman has other words for the same two options.
 ProcessOptions engine_call(const EngineOptions& engine, const std::vector<std::string>& arguments,
                            std::chrono::milliseconds timeout) {
   const bool podman = starts_with(base_name(engine.program), "podman"sv);
@@ -47029,6 +47670,7 @@ constexpr EngineTroubles engine_troubles[] = {
 
 CODEEXEC_INNER {
 
+// Without the prefixes and the hints of usage that docker adds, on one line, at most 400 bytes.
 std::string engine_words(const ProcessResult& result) {
   constexpr std::size_t longest = 400;
   std::string text;
@@ -47044,6 +47686,7 @@ std::string engine_words(const ProcessResult& result) {
   return printable(utf8_prefix(text, longest));
 }
 
+// In either stream, as engines differ in where they write an error.
 bool says(const ProcessResult& result, std::string_view words) {
   return result.err.find(words) != std::string::npos || result.out.find(words) != std::string::npos;
 }
@@ -47084,6 +47727,7 @@ SharedError engine_error(const EngineOptions& engine, const ProcessResult& resul
   return error;
 }
 
+// Its standard output; or an error with its words and advice.
 Expected<std::string> ask_engine(const EngineOptions& engine,
                                  const std::vector<std::string>& arguments,
                                  std::chrono::milliseconds timeout, std::string_view what,
@@ -47117,6 +47761,7 @@ Expected<Json> inspect(const EngineOptions& engine, const char* kind, std::strin
       {what, printable(engine.program), result.message.empty() ? "" : "; ", result.message});
 }
 
+// Empty without that label.
 const std::string& label_of(const Json& container, std::string_view label) {
   return container["Config"sv]["Labels"sv][label].as_string();
 }
@@ -47156,6 +47801,9 @@ class EnvFileReader {
   EnvFileReader(std::string_view text, std::vector<std::string>* skipped)
       : text_(text), skipped_(skipped) {}
 
+  // An error in a line ends it, or with `skipped` leaves out that line alone: the first 16 are
+  // reported. A quote that is not closed is such a line, and the next one is read as if it were
+  // none.
   Expected<Variables> read() {
     if (text_.size() > longest_env_file)
       return make_error(ErrorCode::limit, "longer than % bytes", {longest_env_file});
@@ -47214,6 +47862,8 @@ class EnvFileReader {
     return text_.substr(start, at_ - start);
   }
 
+  // A line without a NAME or `=` is an error: a secret must not be left out in silence. `export`
+  // alone can be a variable's name.
   Expected<void> read_line() {
     skip_blanks();
     if (at_ == end_ || text_[at_] == '#') return {};
@@ -47236,6 +47886,7 @@ class EnvFileReader {
     return {};
   }
 
+  // Without quotes, a # begins a comment only behind a blank: it may be a part of a password.
   Expected<void> read_value(std::string& value) {
     const std::size_t start = at_;
     skip_blanks();
@@ -47248,6 +47899,8 @@ class EnvFileReader {
     return {};
   }
 
+  // Up to the closing quote, on whatever line that is. Within single quotes nothing is special;
+  // within double ones other escapes stay as they are written, with their backslash.
   Expected<void> read_quoted(std::string& value) {
     const std::size_t start = at_;
     const char quote = text_[at_];
@@ -47336,7 +47989,9 @@ std::shared_ptr<Process::State> ContainerExecutor::Exec::recover(const ProcessRe
   return nullptr;
 }
 
-// Adds to the result how the command was ended, where its agent could not say.
+// Adds to the result how the command was ended, where its agent could not say. A kill of the
+// container is a kill of the command, unless that is not known to have begun, or was lost together
+// with its agent: it may have ended before by itself.
 void ContainerExecutor::Exec::finish(ProcessResult& result) {
   AgentCommand::finish(result);
   if (!measured_) return;
@@ -47360,6 +48015,7 @@ struct ContainerManager::State {
   std::mutex mutex = {};
   std::vector<ContainerExecutor> executors = {};  // by their agents, of which each has one
 
+  // The executor of an agent, or where it belongs: the list is in order.
   auto find(const std::string& agent) {
     return find_where(executors, [&agent](const ContainerExecutor& known) {
       return known.options().agent_id >= agent;
@@ -47367,6 +48023,7 @@ struct ContainerManager::State {
   }
 };
 
+// All executors of a manager use this engine, whatever their options name.
 ContainerManager::ContainerManager(EngineOptions engine) : state_(new_shared<State>()) {
   state_->engine = std::move(engine);
 }
@@ -47396,6 +48053,7 @@ Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOp
                     {in_quotes(options.agent_id), other});
 }
 
+// In the order of their names.
 std::vector<std::string> ContainerManager::agents() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   std::vector<std::string> agents;
@@ -47423,6 +48081,7 @@ Expected<void> ContainerManager::remove(const std::vector<ContainerExecutor>& go
   return removed ? saved : removed;
 }
 
+// An agent without a container is no error: it may have been removed by the end of its work.
 Expected<void> ContainerManager::cleanup(const std::string& agent_id, const std::string& log_dir) {
   std::vector<ContainerExecutor> gone;
   {
@@ -47435,6 +48094,7 @@ Expected<void> ContainerManager::cleanup(const std::string& agent_id, const std:
   return remove(gone, log_dir);
 }
 
+// Takes all of them off the list first, so that who asks meanwhile gets a new container.
 Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
   std::vector<ContainerExecutor> gone;
   {
@@ -47444,6 +48104,7 @@ Expected<void> ContainerManager::cleanup_all(const std::string& log_dir) {
   return remove(gone, log_dir);
 }
 
+// Those of programs that were killed together with what holds their containers.
 Expected<std::size_t> ContainerManager::reap_orphans() const {
   const auto places = container_places(state_->engine, true);
   if (!places) return places.failure();
@@ -47501,6 +48162,7 @@ Expected<std::vector<FoundPlace>> container_places(const EngineOptions& engine, 
 
 namespace {
 
+// The option that is wrong stands first in each message, as a user writes it.
 Expected<void> bad_option(std::string_view option, std::string_view problem) {
   return make_error(ErrorCode::invalid_argument, "%: %", {option, problem});
 }
@@ -47514,6 +48176,7 @@ Expected<void> check_words(std::string_view option, const std::vector<std::strin
   return {};
 }
 
+// Empty, as if it were not set, which for these means the same.
 std::string_view variable_of_host(const char* name) {
   const char* const value = std::getenv(name);
   return value ? value : "";
@@ -47619,6 +48282,7 @@ Expected<void> check_target(std::string_view option, const std::string& target,
   return problem ? bad_option_value(option, target, problem) : Expected<void>();
 }
 
+// The same mount may come from a root, from the options and from the credentials.
 bool has_same(const std::vector<Mount>& mounts, const Mount& wanted) {
   for (const Mount& mount : mounts)
     if (mount.source == wanted.source && mount.target == wanted.target &&
@@ -47781,6 +48445,7 @@ Expected<void> keep_from_commands(std::string_view option, const std::string& pa
   return {};
 }
 
+// A log where commands may write could be a link that they have made, to a file of the user.
 Expected<void> complete_log_file(ContainerOptions& options) {
   if (options.log_file.empty()) return {};
   auto log_file = canonical_path(options.log_file);
@@ -47812,6 +48477,7 @@ Expected<void> complete_agent(ContainerOptions& options) {
   return keep_from_commands("agent"sv, options.agent, options);
 }
 
+// For the list of steps, which all take the options of the container.
 Expected<void> check_engine_of(ContainerOptions& options) {
   return check_engine_options(options.engine);
 }
@@ -47834,11 +48500,13 @@ bool is_plain(std::string_view text, std::string_view more) {
   });
 }
 
+// Of any of the three kinds: each needs a network, and a root that may be written to.
 bool has_packages(const ContainerOptions& options) {
   return !(options.system_packages.empty() && options.python_packages.empty() &&
            options.npm_packages.empty());
 }
 
+// In the words of the engine: a name of its own, or none, bridge or host.
 std::string network(const ContainerOptions& options) {
   return options.network_name.empty() ? name(options.network) : options.network_name;
 }
@@ -47862,6 +48530,8 @@ std::string weakened_by(const ContainerOptions& options) {
   return found;
 }
 
+// Of the engine's program: no value may be taken for an option, and only one of context and host
+// may be given.
 Expected<void> check_engine_options(const EngineOptions& engine) {
   if (auto ok = check_words("engine program"sv, {engine.program}); !ok) return ok;
   for (const std::string* value : {&engine.context, &engine.host})
@@ -47874,6 +48544,8 @@ Expected<void> check_engine_options(const EngineOptions& engine) {
   return {};
 }
 
+// Each step may use what those before it have completed: credentials add mounts, and files must not
+// lie in any of the mounts. The first error ends it. Complete options stay as they are.
 Expected<void> complete_options(ContainerOptions& options) {
   if (options.image.empty())
     options.image = options.sudo ? "codeexec/runtime-sudo:latest" : "codeexec/runtime:latest";
@@ -47952,16 +48624,19 @@ bool ContainerPlan::has_own_tmp() const {
                       [](const Mount& mount) { return mount.target == "/tmp"; });
 }
 
+// That of the image is found by its PATH.
 const char* ContainerPlan::agent_program() const {
   return options.agent.empty() ? "codeexec-mcp" : agent_target;
 }
 
+// No time limit: it runs as long as its connection.
 ProcessOptions ContainerPlan::agent_call(std::string_view as) const {
   return engine_call(options.engine,
                      words_of({"exec", "-i", "-u", as, name, agent_program(), "--place"}),
                      no_limit);
 }
 
+// Prints nothing for one that does not run, and fails for one that is not there.
 ProcessOptions ContainerPlan::incarnation_call() const {
   return engine_call(options.engine,
                      words_of({"container", "inspect", "--format",
@@ -47969,6 +48644,8 @@ ProcessOptions ContainerPlan::incarnation_call() const {
                      options.engine.call_timeout);
 }
 
+// By labels: the name alone could be that of a container which the user made. Agent and instance
+// must be the same, as two of them may share the beginning of a name.
 bool ContainerPlan::is_own(const Json& container) const {
   return label_of(container, "codeexec.managed"sv) == "1" &&
          label_of(container, "codeexec.user"sv) == to_utf8(options.agent_id) &&
@@ -48036,6 +48713,8 @@ std::vector<std::string> ContainerPlan::configuration(std::string_view version) 
   return words;
 }
 
+// The maker is written in parts, as `docker ps --filter` and people read them; still_runs() takes
+// the same.
 void ContainerPlan::add_labels(std::vector<std::string>& words) const {
   const ProgramIdentity program = own_identity();
   const std::string agent = to_utf8(options.agent_id);
@@ -48055,6 +48734,8 @@ void ContainerPlan::add_labels(std::vector<std::string>& words) const {
     add_option(words, "--label"sv, "codeexec.%=%", {label, value});
 }
 
+// Only for folders with the same path there: others need not be of this machine. A folder that
+// cannot be written to is not compared, as there is no other proof.
 Nonces ContainerPlan::make_nonces() const {
   Nonces nonces;
   for (const Mount& mount : options.mounts)
@@ -48095,6 +48776,8 @@ Json ContainerPlan::wanted_there() const {
   return wanted;
 }
 
+// The keep_alive is a hundred years, as this agent may stay for as long as its container, and
+// no client sends it signs of life: the end of its input is what ends it.
 std::string ContainerPlan::preparation(const Nonces& nonces) const {
   Json hello = new_hello(std::chrono::hours(24 * 365 * 100));
   set_member(hello, "mounts", own_namespace("mnt"));
@@ -48207,6 +48890,7 @@ Expected<void> Container::finish_removal() {
   return result;
 }
 
+// The log says how it went, also when the engine did not do it.
 Expected<void> Container::remove() {
   (void)begin_removal();
   return finish_removal();
@@ -48225,7 +48909,9 @@ Expected<void> Container::remove_all(std::vector<Container*> containers) {
   return result;
 }
 
-// Follows no link, and does not wait for the reader of a fifo.
+// The head has the state of the container, as its engine has it now; below it are the events.
+// Follows no link, and does not wait for the reader of a fifo. Folders of the path are made. An
+// engine that does not answer is written into the log, and is no reason not to save it.
 Expected<void> Container::save_log(const std::string& path) {
   auto found = look();
   ContainerInfo health;
@@ -48334,6 +49020,7 @@ bool is_artifact_name(std::string_view name) {
 }
 
 // "pkg.module": names of Python with dots between them.
+// So it leads to no other folder than one below /tools.
 bool is_module_name(std::string_view text) {
   while (true) {
     const std::size_t end = end_of_name(text, 0);
@@ -48404,6 +49091,7 @@ struct UserContainers::State {
   }
 
   // Unless the user has another container by now.
+  // Its next request makes another one.
   void forget(const std::shared_ptr<User>& user) {
     const std::lock_guard<std::mutex> lock(mutex);
     const auto found = find_in(users, user);
@@ -48434,6 +49122,8 @@ struct UserContainers::State {
   }
 };
 
+// Makes both executors of a user around one container. The one for files has no policy, as its
+// scripts are this library's own: it is reached by fetch() alone, which no user can give a script.
 Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
     const UserContainerOptions& options, const ExecutorWings& wings, const std::string& user_id) {
   ContainerOptions wanted = options.container;
@@ -48469,7 +49159,7 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
   }
   auto target = new_shared<Target>(
       std::move(container), CommandSettings(std::move(*environment), "/bin/sh", variables.set));
-  for (const auto& user : users) user->target_ = place;
+  for (const auto& user : users) user->target_ = target;
   users[0]->files_ = users[1];
   return users[0];
 }
@@ -48522,6 +49212,7 @@ Expected<std::string> UserContainers::User::fetch(const char* script, Pieces wor
       {concat("Failed to %: %", {what, printable(without_line_ends(reason))})});
 }
 
+// The record has the name of the tool and what it was asked about, as a user would look for it.
 Expected<std::string> UserContainers::User::serve(const char* tool, const std::string& subject,
                                                   const char* script, Pieces words,
                                                   std::size_t limit, std::string_view what,
@@ -48541,6 +49232,8 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
   return done;
 }
 
+// Checks and completes once what all users have in common. /workspace and /artifacts are in memory,
+// with bounds of their own, and go with the container; the operator's folders are read-only.
 Expected<UserContainers> UserContainers::create(const UserContainerOptions& given,
                                                 const ExecutorWings& wings) {
   auto state = new_shared<State>(given, wings);
@@ -48593,6 +49286,7 @@ Expected<Result> UserContainers::execute_bash(const std::string& user_id, Comman
   return result;
 }
 
+// One byte more than may be returned is asked for, which shows that there is more.
 Expected<std::string> UserContainers::read_file(const std::string& user_id, const std::string& path,
                                                 std::uint64_t offset,
                                                 std::optional<std::uint64_t> count) const {
@@ -48607,6 +49301,8 @@ Expected<std::string> UserContainers::read_file(const std::string& user_id, cons
       longest_text, concat("read file %", {printable(path)}));
 }
 
+// The content is the script's input, and its size an argument: a file that came in part is not put
+// in the place of the old one.
 Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
                                                    const std::string& path,
                                                    std::string_view content) const {
@@ -48622,6 +49318,8 @@ Expected<std::uint64_t> UserContainers::write_file(const std::string& user_id,
   return std::uint64_t{content.size()};
 }
 
+// A module is read here, from the folder that the operator has mounted, and a path in the
+// container. The source is never run.
 Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
                                                      const std::string& module_or_path,
                                                      const std::string& function) const {
@@ -48645,6 +49343,7 @@ Expected<std::string> UserContainers::read_docstring(const std::string& user_id,
   return with_prefix("%: ", {place}, docstring.error());
 }
 
+// Commands of the user may have put anything there: names that no artifact has are left out.
 Expected<std::vector<FileEntry>> UserContainers::list_artifacts(const std::string& user_id) const {
   const auto user = state_->user(user_id);
   if (!user) return user.failure();
@@ -48666,6 +49365,7 @@ Expected<std::vector<FileEntry>> UserContainers::list_artifacts(const std::strin
   return artifacts;
 }
 
+// The size is checked in the container, before anything is sent, and once more by fetch().
 Expected<std::string> UserContainers::get_artifact(const std::string& user_id,
                                                    const std::string& name) const {
   if (!is_artifact_name(name))
@@ -48695,6 +49395,8 @@ Expected<void> UserContainers::cleanup(const std::string& user_id) const {
   return {};
 }
 
+// All at the same time. If one cannot be removed, all stay known and can be tried again: a
+// container that is gone already counts as removed then.
 Expected<void> UserContainers::cleanup_all() const {
   std::vector<std::shared_ptr<User>> users;
   {
