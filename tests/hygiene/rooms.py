@@ -28,6 +28,7 @@ FUNCTION = re.compile(r"(?:[^=(]*?[\s*&>])?((?:\w+::)*~?\w+)\(")
 WORD = re.compile(r"\b[A-Za-z_]\w*")
 CALL = re.compile(r"(?<![.\w>:])([a-z]\w*)\(")
 TOKEN = re.compile(r'//[^\n]*|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'|\S')
+LITERALS = re.compile(r'(?:"(?:\\.|[^"\\\n])*"\s*)+')  # texts that the compiler joins
 
 
 def code_of(text):
@@ -84,6 +85,15 @@ def wrong_forms_of(text):
             form = None
         else:
             form = None
+
+
+def packed_tables_of(text):
+    """Texts that look like tables: a NUL or a tab behind a word, and more rows behind that."""
+    text = re.sub(r'R"(\w*)\(.*?\)\1"', '""', text, flags=re.S)
+    for literal in LITERALS.finditer(re.sub(r"^ *//[^\n]*", "", text, flags=re.M)):
+        whole = "".join(re.findall(r'"((?:\\.|[^"\\\n])*)"', literal[0]))
+        if re.search(r"(?<!\\)[\w.)]\\[0t]\w.*\\[0n]", whole):
+            yield whole[:60]
 
 
 def circles_of(graph):
@@ -202,6 +212,15 @@ def main():
             f"src/{name}: {form}: count them"
             for name, text in parts.items()
             for form in wrong_forms_of(text)
+        ],
+    )
+
+    check(
+        "no table is a text that is cut up at run time",
+        [
+            f"src/{name}: \"{table}...\": make it rows, see src/base/names_internal.hpp"
+            for name, text in parts.items()
+            for table in packed_tables_of(text)
         ],
     )
 
