@@ -17554,9 +17554,9 @@ bool kills_all(const Form& form) {
 }
 
 // Compares what a program is asked to do with its row.
-class Request {
+class AskedOperation {
  public:
-  Request(Subject& subject, const Form& form, const RefusedProgram& program)
+  AskedOperation(Subject& subject, const Form& form, const RefusedProgram& program)
       : subject_(subject), form_(form), program_(program) {}
 
   bool is_refused() {
@@ -17617,7 +17617,7 @@ void check_refused(Subject& subject, const Form& form, std::string_view name) {
   RefusedProgram program;
   if (!find_refused(starts_with(name, "mkfs"sv) ? "mkfs"sv : name, program)) return;
   if (!subject.judged.wants(program.rule)) return;
-  if (Request(subject, form, program).is_refused())
+  if (AskedOperation(subject, form, program).is_refused())
     subject.refuse(program.rule, form.words[0], form);
 }
 
@@ -24408,8 +24408,8 @@ void judge_containment(const SandboxState& state, SandboxGaps& gaps) {
     gaps.add("containment", "/proc has no lists of children here");
 }
 
-void write_report(SandboxReport& report, SandboxGaps& gaps,
-                  const std::vector<std::string>& features) {
+void fill_report(SandboxReport& report, SandboxGaps& gaps,
+                 const std::vector<std::string>& features) {
   for (const std::string& feature : features) {
     // The same mounts enforce both.
     const std::string& why = gaps.reason_for(feature == "protected_paths" ? "metadata"sv : feature);
@@ -24442,7 +24442,7 @@ Expected<void> build(SandboxState& state) {
   std::vector<std::string> features = features_of(state.options);
   SandboxPlanner planner(state, gaps);
   if (auto built = build_plan(state, planner, gaps, features); !built) return built;
-  write_report(state.report, gaps, features);
+  fill_report(state.report, gaps, features);
   if (state.options.explain) planner.explain();
   if (state.options.mode != SandboxMode::strict || state.report.missing.empty()) return {};
   std::string text;
@@ -27676,7 +27676,7 @@ constexpr char substitute_byte = '\x1a';
 // A char may be signed or not.
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 bool is_control(char c) { return static_cast<unsigned char>(c) < ' '; }
-bool is_plain(char c) { return c >= ' ' && c < '\x7f'; }
+bool is_printing(char c) { return c >= ' ' && c < '\x7f'; }
 
 // What stands in place of ` to ~ in the character set for lines and boxes.
 constexpr std::uint16_t line_drawing[] = {
@@ -27735,7 +27735,7 @@ void TerminalEmulator::add(std::string_view bytes) {
 std::size_t TerminalEmulator::print(std::string_view bytes) {
   if (held_count_ == 0) {
     std::size_t size = 0;
-    while (size < bytes.size() && is_plain(bytes[size])) ++size;
+    while (size < bytes.size() && is_printing(bytes[size])) ++size;
     if (size > 0) put_plain(bytes.substr(0, size));
     if (size > 0) return size;
     if (is_ascii(bytes[0])) {
@@ -29983,7 +29983,7 @@ CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
   }
 }
 
-CODEEXEC_IN_CHILD bool is_kept(int fd, const int* kept, std::size_t count) {
+CODEEXEC_IN_CHILD bool is_kept_open(int fd, const int* kept, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
     if (kept[i] == fd) return true;
   return false;
@@ -29997,7 +29997,7 @@ CODEEXEC_IN_CHILD void close_each(int first, const int* kept, std::size_t count)
   const long directory = raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
   if (directory < 0) {
     for (int fd = first; fd < 65536; ++fd)
-      if (!is_kept(fd, kept, count)) raw(SYS_close, fd);
+      if (!is_kept_open(fd, kept, count)) raw(SYS_close, fd);
     return;
   }
   alignas(8) char entries[2048];
@@ -30006,7 +30006,7 @@ CODEEXEC_IN_CHILD void close_each(int first, const int* kept, std::size_t count)
     long at = 0;
     while (at < size) {
       const int fd = next_number(entries, at);
-      if (fd >= first && !is_kept(fd, kept, count) && fd != directory) raw(SYS_close, fd);
+      if (fd >= first && !is_kept_open(fd, kept, count) && fd != directory) raw(SYS_close, fd);
     }
   }
   raw(SYS_close, directory);
@@ -35051,7 +35051,7 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 namespace {
 
 // Describes the shell and the limits, which hold with and without a sandbox.
-std::string facts_of(const LocalOptions& options) {
+std::string facts_of_options(const LocalOptions& options) {
   std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
@@ -35088,7 +35088,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
   if (auto ok = place->make_homes(options); !ok) return ok.failure();
   if (auto ok = place->make_sandbox(options, wings, executor); !ok) return ok.failure();
   place->supervised = options.supervised;
-  place->facts = facts_of(options);
+  place->facts = facts_of_options(options);
   std::vector<std::string> readable = options.sandbox.readable;
   if (!executor.options().spill_dir.empty()) readable.push_back(executor.options().spill_dir);
   auto file_rules = place->make_file_rules(executor.Executor::file_rules(), readable);
@@ -56749,13 +56749,13 @@ constexpr ToolRow tool_rows[] = {
 constexpr auto packed_tools = pack_names<ToolTextSource<tool_rows>>();
 
 // What a tool has besides its texts.
-struct ToolEntry {
+struct ListedTool {
   ToolHandler handler = nullptr;
   bool in_folder = true;
   ToolFacts facts = {};
 };
 constexpr auto tool_entries = pack_entries<tool_rows>([](const ToolRow& row) {
-  return ToolEntry{row.handler, row.in_folder, facts_of(row.text)};
+  return ListedTool{row.handler, row.in_folder, facts_of(row.text)};
 });
 
 std::string_view name_of_tool(std::size_t row) { return packed_tools.table().name(row); }
@@ -56885,7 +56885,7 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
   if (auto ok = check_disabled(options); !ok) return ok;
   for (std::size_t row = 0; row < tool_entries.size(); ++row) {
     if (is_disabled(options, name_of_tool(row))) continue;
-    const ToolEntry& entry = tool_entries[row];
+    const ListedTool& entry = tool_entries[row];
     mcp::Tool tool = tool_of(packed_tools.table(), row, entry.facts, [&](std::string_view name) {
       return tool_value(name, executor, options);
     });
@@ -63202,7 +63202,7 @@ std::string user_path(const UserFile& file) {
 }
 
 // The folder that a path lies in.
-std::string folder_of(const std::string& path) {
+std::string folder_of_client(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return path.substr(0, slash == 0 ? 1 : slash);
@@ -63242,7 +63242,7 @@ bool seems_installed(const Client& client) {
   if (client.format == EntryFormat::yaml) return true;
   const std::string file = user_path(client.user);
   const bool has_sign = client.installed[0] != '\0';
-  return file.empty() || is_there(file) || (!has_sign && is_there(folder_of(file))) ||
+  return file.empty() || is_there(file) || (!has_sign && is_there(folder_of_client(file))) ||
          (has_sign && is_there(user_path({"", "", client.installed})));
 }
 

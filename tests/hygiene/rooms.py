@@ -247,6 +247,16 @@ def main():
             if len(where) > 1 and word not in exported
         ],
     )
+    check(
+        "what a part has for itself has no name that an internal header exports, as it would hide "
+        "that where wings share it",
+        [
+            f"{word}: in src/{name}, and exported by {' '.join(sorted(exported[word]))}: rename it"
+            for name, text in code.items()
+            for word, space in names_of(text)
+            if space == "" and word in exported
+        ],
+    )
     tests = {
         p: p.read_text(errors="replace")
         for p in (ROOT / "tests").rglob("*.[ch]pp")
