@@ -1,14 +1,16 @@
 #!/bin/sh
 # Builds and runs the tests, and installs what they need first:   sh tests/run.sh [option...]
 #
-#   (no option)    everything that this machine can: the tests of the sections, the hygiene tests of
-#                  the header, and the official MCP clients when Node.js and Python are here
+#   (no option)    what takes some minutes: the tests of the sections, the oracles, the sandbox from
+#                  inside, the hygiene tests that are quick, and the official MCP clients when
+#                  Node.js and Python are here
 #   --only NAME    the unit tests of one section alone (tests/unit/NAME), or of one of its files
 #                  (--only tools/fair_use), or of several: --only process,jobs. It installs what
 #                  builds them and uses the build of the other runs; with --docker, the tests of
 #                  containers, too
 #   --quick        without the MCP clients
 #   --interop      the MCP clients for sure: installs Node.js when it is missing
+#   --hygiene      all tests of hygiene: those that compile all of the header many times, too
 #   --clients      real client programs (Claude Code, Codex ...) with a model that is none, all of
 #                  them, in the versions of tests/clients, and MassGen with the configurations that
 #                  it ships: two gigabytes of packages. --all has the half that is quick
@@ -23,10 +25,11 @@
 #   --kubernetes   builds those programs first, for about eight minutes, with Go; they are kept in
 #                  $CODEEXEC_KUBERNETES_BIN
 #   --sanitizers   once more under AddressSanitizer + UBSan, with clang++ when it is here, and under
-#                  ThreadSanitizer
-#   --compilers    once more with clang++, unless --sanitizers does that, and without exceptions,
-#                  type information and the capabilities of newer systems, as on older or other
-#                  ones; then clang-tidy, and the schemas of the files that GitHub reads
+#                  ThreadSanitizer what has threads
+#   --compilers    once more with clang++, unless --sanitizers does that, and, of the sections that
+#                  this concerns, without exceptions, type information and the capabilities of newer
+#                  systems, as on older or other ones; then clang-tidy, and the schemas of the files
+#                  that GitHub reads
 #   --fuzz [N]     the fuzzers of tests/fuzz, each for N seconds (60, with --all 5); needs clang++
 #   --soak [N]     servers under a mixed load for N seconds (3600, with --all 120): tests/soak
 #   --portability  other systems, processors and libraries as far as they can be had here:
@@ -50,7 +53,7 @@ CXX=${CXX:-c++}
 export CXX
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 interop=maybe docker=no clusters=no kubernetes=no sanitizers=no compilers=no fuzz=no
-portability=no soak=no release=no clients=no
+portability=no soak=no release=no clients=no hygiene=no
 install=yes
 counted=no
 address_sanitizer="-fsanitize=address,undefined -fno-sanitize-recover=all"
@@ -62,7 +65,7 @@ usage_error() {
 }
 everything() {
   interop=yes docker=yes clusters=yes sanitizers=yes compilers=yes portability=yes counted=yes
-  release=yes
+  release=yes hygiene=yes
   [ $clients != no ] || clients=quick
   [ $fuzz != no ] || fuzz=5
   [ $soak != no ] || soak=120
@@ -118,6 +121,7 @@ for option; do
     --release) release=yes ;;
     --quick) interop=no ;;
     --interop) interop=yes ;;
+    --hygiene) hygiene=yes ;;
     --clients) clients=all ;;
     --docker) docker=yes ;;
     --clusters) clusters=yes ;;
@@ -134,7 +138,7 @@ done
 [ "$previous" != --only ] || add_sections ""
 if [ -n "$only" ]; then
   interop=no sanitizers=no compilers=no fuzz=no portability=no soak=no release=no
-  clients=no
+  clients=no hygiene=no
 fi
 mkdir -p "$build"
 build=$(cd "$build" && pwd)
@@ -193,7 +197,6 @@ find_missing() {
     want docker.io has_for_root dockerd
     want docker-cli has docker  # newer Debians have it apart from docker.io
     want debootstrap has_for_root debootstrap
-    want busybox-static has_static_busybox
     want podman has podman
     want catatonit has catatonit
   fi
@@ -239,6 +242,7 @@ find_missing() {
   want tmux has tmux
   want dash has dash
   want libasio-dev has_header asio.hpp  # for examples/event_loop.cpp
+  want busybox-static has_static_busybox
   want openssh-client has ssh-keygen
   want openssh-server has_for_root sshd
   if [ $fuzz != no ]; then
@@ -331,7 +335,6 @@ fi
 passed=0 failed=0 skipped=0
 : > "$build/failures.txt"
 : > "$build/skipped.txt"
-rm -f "$build/portability.status"
 
 # add LEG PASSED FAILED: to the totals; what was skipped stands in $build/leg-skipped.txt.
 add() {
@@ -375,6 +378,23 @@ stop_engine() {
   docker=no
   in_engine stop || true
 }
+# count_ctest NAME DIRECTORY STATUS: adds what a ctest has done there, which ended with this status.
+count_ctest() {
+  : > "$build/leg-skipped.txt"
+  : > "$build/leg-failures.txt"
+  [ -f "$2/Testing/Temporary/LastTest.log" ] || {
+    mkdir -p "$2/Testing/Temporary"
+    : > "$2/Testing/Temporary/LastTest.log"
+  }
+  counts=$(awk -v skipped_file="$build/leg-skipped.txt" -v failures_file="$build/leg-failures.txt" \
+    -f "$build/count.awk" "$2/Testing/Temporary/LastTest.log")
+  sed "s/^/$1: /" "$build/leg-failures.txt" >> "$build/failures.txt"
+  add "$1" $counts
+  case "$3:$counts" in
+    *:"0 0" | [1-9]*:*" 0") not_built "$1" "run its tests" "$2/Testing/Temporary/LastTest.log" ;;
+  esac
+}
+
 # not_there SUBJECT WHAT LOG: says that it is missing, which is a failure.
 not_there() {
   echo "== $1: $2; the end of $3:"
@@ -492,42 +512,50 @@ configure() {
 
 # later NAME DIRECTORY LABELS CMAKE_ARGUMENT...: a leg whose tests are built ahead, in $build/...
 later() {
-  directory=$2
+  later_name=$1 directory=$2
   shift 3
-  if configure "$directory" "$@"; then
-    ahead="$ahead ${directory#"$build/"}"
-  fi
+  ! configure "$directory" "$@" || ahead="$ahead ${directory#"$build/"}=$(targets_of "$later_name")"
 }
 # The tests of one leg leave the processors idle for half of their time. What needs nothing but time
-# of the compilers is done then, as a group of processes that can be ended: the tests of the next
-# legs, the fuzzers and the other systems.
+# of the processors is done then (helpers/ahead.sh), as a group of processes that can be ended.
 ahead=
 builder=
-build_ahead() {
+rm -rf "$build/ahead"
+mkdir -p "$build/ahead"
+begin_ahead() {
   if [ -n "$ahead" ] && has setsid; then
-    (cd "$build" && PATH=$compiler_path exec setsid nice -n 19 sh -c '
-      root=$1 jobs=$2 fuzz=$3 portability=$4
-      shift 4
-      for directory; do
-        cmake --build "$directory" -j "$jobs" --target codeexec-tests > "$directory/ahead.log" 2>&1
-      done
-      [ "$fuzz" = no ] || OUT=$PWD/fuzz sh "$root/tests/fuzz/run.sh" 0 > fuzz-ahead.log 2>&1
-      [ "$portability" = no ] || {
-        OUT=$PWD/portability sh "$root/tests/portability/run.sh" --quick > portability.log 2>&1
-        echo $? > portability.status
-      }
-    ' sh "$root" "$jobs" "$fuzz" "$portability" $ahead) &
+    CODEEXEC_COMPILERS=$compiler_path setsid nice -n 19 sh "$root/tests/helpers/ahead.sh" \
+      "$build" "$jobs" $ahead > "$build/ahead.log" 2>&1 &
     builder=$!
-    ahead=
   fi
 }
-wait_for_builder() {
-  [ -z "$builder" ] || wait "$builder" || true
-  builder=
+# ready FILE [TEXT]: what waits for it may begin, and then does what the text says.
+ready() {
+  [ ! -f "$build/ahead/$1" ] || return 0
+  echo "${2:-}" > "$build/ahead/$1.new"
+  mv "$build/ahead/$1.new" "$build/ahead/$1"
+}
+# finish_ahead NAME: waits until this is done, if it is a part of that. What was not begun is done
+# now.
+finish_ahead() {
+  for item in $ahead; do
+    [ "${item%%=*}" = "$1" ] || continue
+    while [ -n "$builder" ] && [ ! -f "$build/ahead/$1.status" ]; do
+      sleep 0.2
+      kill -0 "$builder" 2> "$build/probe.log" || builder=
+    done
+    [ -f "$build/ahead/$1.status" ] || CODEEXEC_COMPILERS=$compiler_path \
+      sh "$root/tests/helpers/ahead.sh" "$build" "$jobs" "$item"
+  done
+}
+# ahead_script NAME: counts what a script has printed that was run ahead.
+ahead_script() {
+  finish_ahead "$1"
+  told "$1" "$(cat "$build/ahead/$1.status")"
 }
 # However this ends: neither the engine nor a compiler outlives it.
 clean_up() {
-  [ -z "$builder" ] || kill -TERM "-$builder" || true
+  [ -z "$builder" ] || kill -TERM "-$builder" 2> "$build/probe.log" || true
   [ -z "$soaker" ] || kill -TERM "$soaker" || true
   [ -z "$client_driver" ] || kill -TERM "$client_driver" || true
   stop_engine
@@ -541,7 +569,7 @@ leg() {
   directory=$2
   labels=$3
   shift 3
-  wait_for_builder
+  finish_ahead "${directory#"$build/"}"
   echo "== $leg_name: building in $directory"
   configure "$directory" "$@" || {
     not_built "$leg_name" configure "$directory/configure.log"
@@ -549,7 +577,7 @@ leg() {
   }
   # The programs of the sections bring all that they run; the others are for the other labels.
   targets=all
-  [ "$labels" != unit ] || targets=codeexec-tests
+  [ "$labels" != unit ] || targets=$(targets_of "$leg_name" | tr ',' ' ')
   [ -z "$only" ] || targets=$(printf 'codeexec-test-%s ' $only)
   : > "$directory/build.log"
   for target in $targets; do
@@ -558,24 +586,18 @@ leg() {
       return
     }
   done
-  build_ahead
+  [ "$leg_name" != tests ] || begin_ahead
   give_engine "$leg_name"
+  [ "$leg_name" != tests ] ||
+    ready engine "${CODEEXEC_TEST_DOCKER:+export CODEEXEC_TEST_DOCKER=$CODEEXEC_TEST_DOCKER}"
   echo "== $leg_name: running"
-  # One more at a time than there are processors: many of them wait most of the time.
+  # Two more at a time than there are processors: many of them wait most of the time.
   rm -f "$directory/Testing/Temporary/LastTest.log"
   status=0
-  (cd "$directory" && ctest -L "$labels" ${exclude:+-E "$exclude"} \
-    ${chosen:+-R "^(${chosen#|})"} -j $((jobs + 1)) \
+  (cd "$directory" && ctest -L "$labels" -LE '^whole$' ${exclude:+-E "$exclude"} \
+    ${chosen:+-R "^(${chosen#|})"} $(tests_of "$leg_name") -j $((jobs + 2)) \
     --output-on-failure) || status=$?
-  : > "$build/leg-skipped.txt"
-  : > "$build/leg-failures.txt"
-  counts=$(awk -v skipped_file="$build/leg-skipped.txt" -v failures_file="$build/leg-failures.txt" \
-    -f "$build/count.awk" "$directory/Testing/Temporary/LastTest.log")
-  sed "s/^/$leg_name: /" "$build/leg-failures.txt" >> "$build/failures.txt"
-  add "$leg_name" $counts
-  case "$status:$counts" in
-    *:"0 0" | [1-9]*:*" 0") not_built "$leg_name" "run its tests" "$directory/build.log" ;;
-  esac
+  count_ctest "$leg_name" "$directory" $status
 }
 
 # told NAME STATUS: counts what a script has printed to its log, lines ok:, FAILED: and SKIPPED:.
@@ -619,23 +641,26 @@ run_report() {
 
 run_checkers() {
   echo "== checkers: clang-tidy, and the schemas of the files for GitHub"
-  for checker in tidy workflows; do
-    script $checker sh "$root/tests/hygiene/$checker.sh"
-  done
+  script workflows sh "$root/tests/hygiene/workflows.sh"
+  ahead_script tidy
+}
+
+run_hygiene() {
+  echo "== hygiene: what compiles all of the header many times"
+  finish_ahead hygiene
+  cat "$build/hygiene.log"
+  count_ctest hygiene "$build/tests/hygiene" "$(cat "$build/ahead/hygiene.status")"
 }
 
 run_fuzz() {
   echo "== fuzz: $fuzz seconds for each target"
+  finish_ahead fuzzers
   script fuzz env PATH="$compiler_path" sh "$root/tests/fuzz/run.sh" "$fuzz"
 }
 
 run_portability() {
   echo "== portability: other systems, processors and libraries"
-  if [ -f "$build/portability.status" ]; then  # it was done ahead
-    told portability "$(cat "$build/portability.status")"
-  else
-    script portability env PATH="$compiler_path" sh "$root/tests/portability/run.sh" --quick
-  fi
+  ahead_script portability
 }
 
 tell_wholes() {
@@ -650,10 +675,8 @@ tell_wholes() {
 }
 
 run_release() {
-  give_engine release
   echo "== release: its programs and packages are built, installed and used"
-  script release env INTEROP="$build/interop" CODEEXEC_MCP="$build/codeexec-mcp" \
-    sh "$root/tests/release/run.sh"
+  ahead_script release
 }
 
 # The soak uses half a processor and depends on no time, so it runs beside others.
@@ -689,8 +712,44 @@ finish_clients() {
   told clients $status
 }
 
-# Where nothing is changed between two runs, the unit tests are compiled in batches.
+# Half of what a test file costs are the headers that all of them include.
 batches="-DCODEEXEC_BUILD_EXAMPLES=OFF -DCODEEXEC_TEST_BATCH=8"
+
+# targets_of LEG, tests_of LEG: what is built for it, with commas, and the option of ctest that
+# selects what is run there. ThreadSanitizer sees nothing in a test without a thread: it gets the
+# sections that start threads or use processes, whose readers are threads, and each other file that
+# has one. `least` changes nothing in a section that asks for no capability and catches nothing.
+threads='std::(thread|async)|pthread_create'
+needs_of() { # SECTION: its row in the table of src/frame.hpp, which may go on in the next lines
+  awk -v section="$1" '/^\/\/   [a-zA-Z]/ { on = $2 == section && $3 == "needs:" } on' \
+    "$root/src/frame.hpp"
+}
+chosen_tests() { # LEG: prints SECTION, or SECTION/FILE
+  for section in $sections; do
+    if [ "$1" = least ]; then
+      ! grep -qE 'CODEEXEC_HAS_|catch \(' "$root/src/$section"/* || echo "$section"
+    elif grep -qE "$threads" "$root/src/$section"/* || needs_of "$section" | grep -qw process; then
+      echo "$section"
+    else
+      for file in "$root/tests/unit/$section"/*.cpp; do
+        ! grep -qE "$threads" "$file" || echo "$section/$(basename "$file" .cpp)"
+      done
+    fi
+  done
+}
+targets_of() {
+  case $1 in
+    tsan | least) chosen_tests "$1" | sed 's|/.*||; s|^|codeexec-test-|' | uniq | paste -sd , - ;;
+    *) echo codeexec-tests ;;
+  esac
+}
+tests_of() {
+  case $1 in
+    tsan | least) chosen_tests "$1" |
+      sed 's|^\([a-z]*\)$|\1\\.|; s|/\(.*\)|\\.\1(-\|$)|; s|^|unit\\.|' | paste -sd '|' - |
+      sed 's/^/-R /' ;;
+  esac
+}
 
 # The implementation is built with -O1, and all the rest without optimisation, as that takes the
 # time. The examples are built as they say by one of the tests. This leg has the joined header, and
@@ -739,24 +798,24 @@ if [ $compilers = yes ]; then
   [ -n "$clang_with" ] || ! has clang++ || clang_leg later
   least_leg later
 fi
+# What keeps both processors busy comes last.
+[ $release = no ] || ahead="$ahead release"
+[ $portability = no ] || ahead="$ahead portability"
+[ $compilers = no ] || ahead="$ahead tidy"
+[ $fuzz = no ] || ahead="$ahead fuzzers"
+[ $hygiene = no ] || ahead="$ahead hygiene"
 labels='unit|oracle|inside|attacks|faults|hosts|hygiene'
 [ -z "$only" ] || labels="^($(echo $only | tr ' ' '|'))\$"
-batch=1
-[ $counted = no ] || batch=8
-leg tests "$build" "$labels" -DCODEEXEC_BUILD_EXAMPLES=OFF -DCODEEXEC_TEST_BATCH=$batch \
-  -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
+# One of those that compile the whole header often shows what this one does.
+[ $hygiene = no ] || exclude='hygiene\.header'
+leg tests "$build" "$labels" $batches -DCMAKE_BUILD_TYPE=None -DCMAKE_CXX_FLAGS=-O0
+ready engine
 [ $soak = no ] || start_soak
 [ $clients = no ] || start_clients
 [ $interop = no ] || run_interop
+ready clients
 [ $clients != all ] || run_massgen
 [ -n "$only" ] || run_report
-[ $compilers = no ] || run_checkers
-wait_for_builder
-[ $fuzz = no ] || run_fuzz
-[ $portability = no ] || run_portability
-[ $release = no ] || run_release
-[ $soak = no ] || finish_soak
-[ $clients = no ] || finish_clients
 if [ $sanitizers = yes ]; then
   # Options rather than defaults: a report must end the program, or nobody sees it.
   ASAN_OPTIONS=halt_on_error=1:detect_stack_use_after_return=1
@@ -783,6 +842,13 @@ if [ $compilers = yes ]; then
   fi
   least_leg leg
 fi
+[ $fuzz = no ] || run_fuzz
+[ $hygiene = no ] || run_hygiene
+[ $portability = no ] || run_portability
+[ $compilers = no ] || run_checkers
+[ $release = no ] || run_release
+[ $soak = no ] || finish_soak
+[ $clients = no ] || finish_clients
 [ $counted = no ] || tell_wholes
 
 echo

@@ -187,8 +187,9 @@ constexpr bool address_sanitizer = __has_feature(address_sanitizer);
 constexpr bool address_sanitizer = false;
 #endif
 
-// Nothing in a test takes as long; it only keeps a failing one from hanging.
-constexpr std::chrono::seconds safety(60);
+// Nothing in a test takes as long, not even on a busy machine; it only keeps a failing one from
+// hanging. Half of it is less than the 300 seconds that commands here sleep.
+constexpr std::chrono::seconds safety(400);
 
 // Tells an end that came of itself from one that a limit of `safety` had to bring about.
 class Stopwatch {
@@ -222,8 +223,7 @@ inline bool alive(pid_t pid) {
 
 // False when it does not become true in time, which is a guard that no load should reach.
 template <class Condition>
-bool comes_true(const Condition& condition,
-                std::chrono::milliseconds time = std::chrono::seconds(100)) {
+bool comes_true(const Condition& condition, std::chrono::milliseconds time = safety) {
   const auto give_up = std::chrono::steady_clock::now() + time;
   while (!condition()) {
     if (std::chrono::steady_clock::now() > give_up) return false;
@@ -240,11 +240,11 @@ inline bool dies(pid_t pid) {
   // Of one that is waited for already only the number of its group may be left, which is EINVAL.
   if (fd < 0) return errno == ESRCH || !alive(pid);
   pollfd wanted = {fd, POLLIN, 0};
-  const bool ended = ::poll(&wanted, 1, 10000) == 1;
+  const bool ended = ::poll(&wanted, 1, static_cast<int>(safety.count()) * 1000) == 1;
   ::close(fd);
 #else
   bool ended = false;
-  for (int i = 0; i < 1000 && !(ended = ::kill(pid, 0) != 0); ++i) ::poll(nullptr, 0, 10);
+  for (int i = 0; i < 40000 && !(ended = ::kill(pid, 0) != 0); ++i) ::poll(nullptr, 0, 10);
 #endif
   if (!ended) ::kill(pid, SIGKILL);
   return ended;

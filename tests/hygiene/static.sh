@@ -12,6 +12,11 @@ for tool in busybox python3; do
     exit 77
   }
 done
+# The tree has no libraries.
+if ldd "$(command -v busybox)" > "$OUT/ldd.log" 2>&1; then
+  skip "busybox is not static (busybox-static)"
+  exit 77
+fi
 rm -rf "$OUT/tree"
 mkdir -p "$OUT/tree/work" "$OUT/tree/bin" "$OUT/tree/dev" "$OUT/tree/proc" "$OUT/tree/tmp"
 if ! ln "$CODEEXEC_STATIC" "$OUT/tree/server" 2> "$OUT/ln.log"; then

@@ -29,7 +29,7 @@ using Lines = std::vector<std::string>;
 using Handler = codeexec::Function<codeexec::mcp::ToolResult(const codeexec::mcp::Call&)>;
 
 // Far above what anything here takes; only a hang comes near.
-constexpr int patience_ms = 30000;
+constexpr int patience_ms = 400000;
 
 inline double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <cstddef>
+#include <ctime>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -399,7 +399,7 @@ TEST_CASE("policy: compat: an argv is judged as the script that starts the same"
 
 TEST_CASE(
     "policy: W-05: compat: a verdict takes linear time, whatever the command and the patterns") {
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const Policy policy = compat();
   check_allowed(policy, "mv" + std::string(65536, ' '));
   std::string repeated;
@@ -413,8 +413,8 @@ TEST_CASE(
   const Policy lists = compat_with_lists({"(a+)+$", "(\\w+\\s?)+$"}, {"(a|a)*b"});
   CHECK(lists.judge(std::string(65536, 'a') + "!").verdict.rule == "allowed-commands");
   check_allowed(lists, std::string(65536, 'a'));
-  // Generous: what is quadratic here takes minutes.
-  CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(20));
+  // Of the processor, and generous: what is quadratic here takes minutes.
+  CHECK((std::clock() - start) / CLOCKS_PER_SEC < 20);
 }
 
 TEST_CASE("policy: compat: hostile bytes are judged like any others") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "../../helpers/support.hpp"
@@ -288,7 +289,8 @@ TEST_CASE("rows that are filled at once") {
         "EEEEEEEEEE\nEEEEEEEEEE\nEEEEEEEEEE\nEEEEEEEEEE 3:3");
 }
 
-// Of the processor, in units of that of plain text: a few bytes can ask for work on all cells.
+// Of the processor, in units of that of plain text: a few bytes can ask for work on all cells. What
+// a sanitizer adds is not the same for both.
 TEST_CASE("no sequence takes much more time than text of its length") {
   const auto time_of = [](std::string_view sequence, std::size_t bytes) {
     const std::string text = repeat(sequence, bytes / sequence.size());
@@ -307,7 +309,8 @@ TEST_CASE("no sequence takes much more time than text of its length") {
         "\x1b[J", "\x1b#8\x1b[J", "\x1b[9999L", "\x1b[9999S", "x\x1b[9999b",
         "\xe4\xb8\x80\x1b[9999b", "\x1b[4h\xe4\xb8\x80\x1b[9999b", "\x1b[?47h\x1b[?47l"}) {
     CAPTURE(hostile);
-    CHECK(time_of(hostile, 1 << 16) < 200 * plain);
+    const double time = std::min(time_of(hostile, 1 << 16), time_of(hostile, 1 << 16));
+    if (!support::address_sanitizer && !support::thread_sanitizer) CHECK(time < 200 * plain);
   }
 }
 
