@@ -40,7 +40,7 @@ CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
   }
 }
 
-CODEEXEC_IN_CHILD bool is_kept(int fd, const int* kept, std::size_t count) {
+CODEEXEC_IN_CHILD bool is_kept_open(int fd, const int* kept, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
     if (kept[i] == fd) return true;
   return false;
@@ -54,7 +54,7 @@ CODEEXEC_IN_CHILD void close_each(int first, const int* kept, std::size_t count)
   const long directory = raw(SYS_openat, AT_FDCWD, "/proc/self/fd", O_RDONLY | O_DIRECTORY, 0);
   if (directory < 0) {
     for (int fd = first; fd < 65536; ++fd)
-      if (!is_kept(fd, kept, count)) raw(SYS_close, fd);
+      if (!is_kept_open(fd, kept, count)) raw(SYS_close, fd);
     return;
   }
   alignas(8) char entries[2048];
@@ -63,7 +63,7 @@ CODEEXEC_IN_CHILD void close_each(int first, const int* kept, std::size_t count)
     long at = 0;
     while (at < size) {
       const int fd = next_number(entries, at);
-      if (fd >= first && !is_kept(fd, kept, count) && fd != directory) raw(SYS_close, fd);
+      if (fd >= first && !is_kept_open(fd, kept, count) && fd != directory) raw(SYS_close, fd);
     }
   }
   raw(SYS_close, directory);

@@ -55,8 +55,8 @@ void judge_containment(const SandboxState& state, SandboxGaps& gaps) {
     gaps.add("containment", "/proc has no lists of children here");
 }
 
-void write_report(SandboxReport& report, SandboxGaps& gaps,
-                  const std::vector<std::string>& features) {
+void fill_report(SandboxReport& report, SandboxGaps& gaps,
+                 const std::vector<std::string>& features) {
   for (const std::string& feature : features) {
     // The same mounts enforce both.
     const std::string& why = gaps.reason_for(feature == "protected_paths" ? "metadata"sv : feature);
@@ -89,7 +89,7 @@ Expected<void> build(SandboxState& state) {
   std::vector<std::string> features = features_of(state.options);
   SandboxPlanner planner(state, gaps);
   if (auto built = build_plan(state, planner, gaps, features); !built) return built;
-  write_report(state.report, gaps, features);
+  fill_report(state.report, gaps, features);
   if (state.options.explain) planner.explain();
   if (state.options.mode != SandboxMode::strict || state.report.missing.empty()) return {};
   std::string text;

@@ -205,11 +205,13 @@ def main():
         ],
     )
 
-    homes, exported = {}, {}
+    homes, exported, hidden = {}, {}, {}
     for name, text in code.items():
         for word, space in names_of(text):
             if space == "inner" and name.endswith(".hpp"):
                 exported.setdefault(word, set()).add(name)
+            if space == "":
+                hidden.setdefault(word, set()).add(name)
             if space in ("", "inner"):
                 homes.setdefault(word, set()).add(name)
     check(
@@ -226,6 +228,14 @@ def main():
             f"{word}: rename it in one of {' '.join(sorted(where))}"
             for word, where in homes.items()
             if len(where) > 1 and word not in exported
+        ],
+    )
+    check(
+        "no unnamed namespace has an exported name, which it would hide where wings share a file",
+        [
+            f"{word}, of {' '.join(sorted(exported[word]))}: rename it in {' '.join(sorted(where))}"
+            for word, where in hidden.items()
+            if word in exported
         ],
     )
     tests = {
