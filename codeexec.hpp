@@ -112,7 +112,7 @@
 //   report       needs: base json executor audit    audit logs as a page, as Markdown
 //   tools        needs: base json regex shell policy paths files environment sandbox terminal
 //                       process executor audit jobs code mcp    tools of MCP; the server
-//   containers   needs: base json policy paths files sandbox executor place docker mcp tools
+//   containers   needs: base json policy paths files sandbox executor agent docker mcp tools
 //                                     feature of the server: commands in containers
 //   places       needs: base shell executor place cluster tools
 //                                     feature of the server: commands on other machines
@@ -2665,7 +2665,11 @@ class ContainerManager {
   // The executor of an agent: made at first, then always the same one.
   //   Errors: those of ContainerExecutor::create(); invalid_argument when the same agent asks with
   //   another image, workspace or network.
-  Expected<ContainerExecutor> executor(const ContainerExecutorOptions& options);
+  Expected<ContainerExecutor> executor(const ContainerExecutorOptions& options,
+                                       const ExecutorWings& wings);
+  Expected<ContainerExecutor> executor(const ContainerExecutorOptions& options) {
+    return executor(options, ExecutorWings::all());
+  }
   std::vector<std::string> agents() const;
   // Removes one, or all of them at the same time. With `log_dir` the logs go to
   // <log_dir>/<agent>/docker_container.log.
@@ -17554,9 +17558,15 @@ bool kills_all(const Form& form) {
 }
 
 // Compares what a program is asked to do with its row.
+<<<<<<< HEAD
 class AskedOperation {
  public:
   AskedOperation(Subject& subject, const Form& form, const RefusedProgram& program)
+=======
+class RefusedRequest {
+ public:
+  RefusedRequest(Subject& subject, const Form& form, const RefusedProgram& program)
+>>>>>>> h-server
       : subject_(subject), form_(form), program_(program) {}
 
   bool is_refused() {
@@ -17617,7 +17627,11 @@ void check_refused(Subject& subject, const Form& form, std::string_view name) {
   RefusedProgram program;
   if (!find_refused(starts_with(name, "mkfs"sv) ? "mkfs"sv : name, program)) return;
   if (!subject.judged.wants(program.rule)) return;
+<<<<<<< HEAD
   if (AskedOperation(subject, form, program).is_refused())
+=======
+  if (RefusedRequest(subject, form, program).is_refused())
+>>>>>>> h-server
     subject.refuse(program.rule, form.words[0], form);
 }
 
@@ -27676,7 +27690,11 @@ constexpr char substitute_byte = '\x1a';
 // A char may be signed or not.
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 bool is_control(char c) { return static_cast<unsigned char>(c) < ' '; }
+<<<<<<< HEAD
 bool is_printing(char c) { return c >= ' ' && c < '\x7f'; }
+=======
+bool is_printable_byte(char c) { return c >= ' ' && c < '\x7f'; }
+>>>>>>> h-server
 
 // What stands in place of ` to ~ in the character set for lines and boxes.
 constexpr std::uint16_t line_drawing[] = {
@@ -27735,7 +27753,11 @@ void TerminalEmulator::add(std::string_view bytes) {
 std::size_t TerminalEmulator::print(std::string_view bytes) {
   if (held_count_ == 0) {
     std::size_t size = 0;
+<<<<<<< HEAD
     while (size < bytes.size() && is_printing(bytes[size])) ++size;
+=======
+    while (size < bytes.size() && is_printable_byte(bytes[size])) ++size;
+>>>>>>> h-server
     if (size > 0) put_plain(bytes.substr(0, size));
     if (size > 0) return size;
     if (is_ascii(bytes[0])) {
@@ -35051,7 +35073,11 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 namespace {
 
 // Describes the shell and the limits, which hold with and without a sandbox.
+<<<<<<< HEAD
 std::string facts_of_options(const LocalOptions& options) {
+=======
+std::string facts_of_place(const LocalOptions& options) {
+>>>>>>> h-server
   std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
@@ -35088,7 +35114,11 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
   if (auto ok = place->make_homes(options); !ok) return ok.failure();
   if (auto ok = place->make_sandbox(options, wings, executor); !ok) return ok.failure();
   place->supervised = options.supervised;
+<<<<<<< HEAD
   place->facts = facts_of_options(options);
+=======
+  place->facts = facts_of_place(options);
+>>>>>>> h-server
   std::vector<std::string> readable = options.sandbox.readable;
   if (!executor.options().spill_dir.empty()) readable.push_back(executor.options().spill_dir);
   auto file_rules = place->make_file_rules(executor.Executor::file_rules(), readable);
@@ -48547,10 +48577,11 @@ ContainerManager::ContainerManager(EngineOptions engine) : state_(new_shared<Sta
 
 // An executor is made for each request, to check and complete the options; it makes no container.
 // If the agent has one already, the new one is dropped.
-Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOptions& options) {
+Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOptions& options,
+                                                       const ExecutorWings& wings) {
   ContainerExecutorOptions wanted = options;
   wanted.container.engine = state_->engine;
-  auto made = ContainerExecutor::create(wanted);
+  auto made = ContainerExecutor::create(wanted, wings);
   if (!made) return made;
   const std::lock_guard<std::mutex> lock(state_->mutex);
   const auto found = state_->find(options.agent_id);
@@ -54968,7 +54999,7 @@ class Option {
   // one before it in its own table when they are of one group, else at the end of its group.
   constexpr std::string_view after() const { return after_; }
   constexpr Option after(std::string_view option) const { return with(&Option::after_, option); }
-  // Kinds that the type of a variable does not tell.
+  // Kinds that the type of a variable does not show.
   constexpr Option off() const { return with(&Option::kind_, off_flag); }
   constexpr Option bytes() const { return with(&Option::kind_, size); }
   constexpr Option bytes_or_0() const { return with(&Option::kind_, size_or_0); }
@@ -55568,6 +55599,7 @@ struct ServerConfig {
   std::vector<std::string> kept_variables = {};
   bool keeps_variables = false;
   int (*serve)(ServerConfig& config) = nullptr;  // in place of serve_commands()
+  int (*run_agent)(int in, int out) = nullptr;   // for --place
 
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
   // What settle_options() finds of the folders of commands.
@@ -55603,14 +55635,13 @@ struct OptionName {
 // The server at one of the moments when a feature may answer in place of it.
 struct ServerStep {
   enum Moment {
-    called,     // the command line is read; for what needs no place and no settled options
-    unguarded,  // signals that a client which goes away would cause are ignored
-    guarded,    // and other processes of the user cannot look into this one
-    settled,    // options are settled
-    failed,     // the place could not be made
-    made,       // the place is there, and nothing was said about it
-    examined,   // warnings about its options are out
-    ready       // `stop` is cancelled by SIGTERM and the like
+    called,    // the command line is read; for what needs no place and no settled options
+    guarded,   // signals are ignored, and other processes of the user cannot look into this one
+    settled,   // options are settled
+    failed,    // the place could not be made
+    made,      // the place is there, and nothing was said about it
+    examined,  // warnings about its options are out
+    ready      // `stop` is cancelled by SIGTERM and the like
   };
   Moment moment;
   ServerConfig& config;
@@ -56749,13 +56780,21 @@ constexpr ToolRow tool_rows[] = {
 constexpr auto packed_tools = pack_names<ToolTextSource<tool_rows>>();
 
 // What a tool has besides its texts.
+<<<<<<< HEAD
 struct ListedTool {
+=======
+struct ToolBinding {
+>>>>>>> h-server
   ToolHandler handler = nullptr;
   bool in_folder = true;
   ToolFacts facts = {};
 };
 constexpr auto tool_entries = pack_entries<tool_rows>([](const ToolRow& row) {
+<<<<<<< HEAD
   return ListedTool{row.handler, row.in_folder, facts_of(row.text)};
+=======
+  return ToolBinding{row.handler, row.in_folder, facts_of(row.text)};
+>>>>>>> h-server
 });
 
 std::string_view name_of_tool(std::size_t row) { return packed_tools.table().name(row); }
@@ -56885,7 +56924,11 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
   if (auto ok = check_disabled(options); !ok) return ok;
   for (std::size_t row = 0; row < tool_entries.size(); ++row) {
     if (is_disabled(options, name_of_tool(row))) continue;
+<<<<<<< HEAD
     const ListedTool& entry = tool_entries[row];
+=======
+    const ToolBinding& entry = tool_entries[row];
+>>>>>>> h-server
     mcp::Tool tool = tool_of(packed_tools.table(), row, entry.facts, [&](std::string_view name) {
       return tool_value(name, executor, options);
     });
@@ -60133,7 +60176,7 @@ int server_main(int argc, char** argv, std::initializer_list<const ServerFeature
   // limit for files, when its output or its log goes to one.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
-  if (const auto status = answer_of_features({ServerStep::unguarded, config})) return *status;
+  if (config.invocation.place) return config.run_agent(STDIN_FILENO, STDOUT_FILENO);
 #if defined(__linux__)
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.
@@ -60454,7 +60497,10 @@ SharedError wrong_choice(const char* option, std::string_view value, const char*
                     {option, in_quotes(value), choices});
 }
 
-void begin_containers(ServerConfig& config) { config.containers = new_shared<ContainerConfig>(); }
+void begin_containers(ServerConfig& config) {
+  config.containers = new_shared<ContainerConfig>();
+  if (!config.run_agent) config.run_agent = agent_main;
+}
 
 Expected<void> choose_container_mode(ServerConfig& config) {
   std::string& profile = config.containers->profile;
@@ -60642,8 +60688,6 @@ Expected<CommandPlace> create_container_place(const ServerConfig& config) {
 }
 
 std::optional<int> answer_of_containers(const ServerStep& step) {
-  if (step.moment == ServerStep::unguarded && step.config.invocation.place)
-    return place_main(STDIN_FILENO, STDOUT_FILENO);
   if (step.moment == ServerStep::made && step.config.containers->user.container.sudo &&
       step.config.use == Option::local)
     warn("enable_sudo has no effect in local mode");
@@ -61329,7 +61373,11 @@ KubernetesOptions kubernetes_options(const ServerConfig& config) {
 
 namespace {
 
-void begin_places(ServerConfig& config) { config.places = new_shared<PlaceConfig>(); }
+// The agent of other machines is one of containers, too.
+void begin_places(ServerConfig& config) {
+  config.places = new_shared<PlaceConfig>();
+  config.run_agent = place_main;
+}
 
 Expected<void> check_places(ServerConfig& config) {
   PlaceConfig& own = *config.places;
@@ -61472,12 +61520,6 @@ Expected<CommandPlace> create_other_place(const ServerConfig& config) {
   return place;
 }
 
-std::optional<int> answer_of_places(const ServerStep& step) {
-  if (step.moment == ServerStep::unguarded && step.config.invocation.place)
-    return place_main(STDIN_FILENO, STDOUT_FILENO);
-  return {};
-}
-
 constexpr ServerMode place_modes[] = {{"ssh", Option::ssh, create_other_place},
                                       {"slurm", Option::slurm, create_other_place},
                                       {"kubernetes", Option::kubernetes, create_other_place},
@@ -61492,7 +61534,6 @@ constexpr Feature place_feature = [] {
   feature.begin = begin_places;
   feature.check = check_places;
   feature.settle = settle_places;
-  feature.answer = answer_of_places;
   return feature;
 }();
 
@@ -61766,8 +61807,8 @@ struct ProgramConfig {
 
 Rows<Option> program_options();
 
-// Refuses options of the program that exclude each other, or that the settings leave no meaning for.
-// Settles ProgramConfig::words.
+// Refuses options of the program that exclude each other, or that the settings leave no meaning
+// for. Settles ProgramConfig::words.
 Expected<void> check_program_call(ServerConfig& config);
 
 // The path of this program. Error: io; one that was replaced since it started has lost its path.
@@ -63202,7 +63243,11 @@ std::string user_path(const UserFile& file) {
 }
 
 // The folder that a path lies in.
+<<<<<<< HEAD
 std::string folder_of_client(const std::string& path) {
+=======
+std::string folder_around(const std::string& path) {
+>>>>>>> h-server
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return path.substr(0, slash == 0 ? 1 : slash);
@@ -63242,7 +63287,11 @@ bool seems_installed(const Client& client) {
   if (client.format == EntryFormat::yaml) return true;
   const std::string file = user_path(client.user);
   const bool has_sign = client.installed[0] != '\0';
+<<<<<<< HEAD
   return file.empty() || is_there(file) || (!has_sign && is_there(folder_of_client(file))) ||
+=======
+  return file.empty() || is_there(file) || (!has_sign && is_there(folder_around(file))) ||
+>>>>>>> h-server
          (has_sign && is_there(user_path({"", "", client.installed})));
 }
 

@@ -112,7 +112,7 @@
 //   report       needs: base json executor audit    audit logs as a page, as Markdown
 //   tools        needs: base json regex shell policy paths files environment sandbox terminal
 //                       process executor audit jobs code mcp    tools of MCP; the server
-//   containers   needs: base json policy paths files sandbox executor place docker mcp tools
+//   containers   needs: base json policy paths files sandbox executor agent docker mcp tools
 //                                     feature of the server: commands in containers
 //   places       needs: base shell executor place cluster tools
 //                                     feature of the server: commands on other machines

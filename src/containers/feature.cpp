@@ -3,6 +3,7 @@
 #include "containers/containers.hpp"
 #include "containers/containers_internal.hpp"
 
+#include "agent/agent.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
@@ -13,7 +14,6 @@
 #include "executor/executor_internal.hpp"
 #include "mcp/mcp.hpp"
 #include "paths/paths.hpp"
-#include "place/place.hpp"
 #include "policy/policy.hpp"
 #include "sandbox/sandbox.hpp"
 #include "tools/option_internal.hpp"
@@ -54,7 +54,10 @@ SharedError wrong_choice(const char* option, std::string_view value, const char*
                     {option, in_quotes(value), choices});
 }
 
-void begin_containers(ServerConfig& config) { config.containers = new_shared<ContainerConfig>(); }
+void begin_containers(ServerConfig& config) {
+  config.containers = new_shared<ContainerConfig>();
+  if (!config.run_agent) config.run_agent = agent_main;
+}
 
 Expected<void> choose_container_mode(ServerConfig& config) {
   std::string& profile = config.containers->profile;
@@ -242,8 +245,6 @@ Expected<CommandPlace> create_container_place(const ServerConfig& config) {
 }
 
 std::optional<int> answer_of_containers(const ServerStep& step) {
-  if (step.moment == ServerStep::unguarded && step.config.invocation.place)
-    return place_main(STDIN_FILENO, STDOUT_FILENO);
   if (step.moment == ServerStep::made && step.config.containers->user.container.sudo &&
       step.config.use == Option::local)
     warn("enable_sudo has no effect in local mode");

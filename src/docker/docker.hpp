@@ -260,7 +260,11 @@ class ContainerManager {
   // The executor of an agent: made at first, then always the same one.
   //   Errors: those of ContainerExecutor::create(); invalid_argument when the same agent asks with
   //   another image, workspace or network.
-  Expected<ContainerExecutor> executor(const ContainerExecutorOptions& options);
+  Expected<ContainerExecutor> executor(const ContainerExecutorOptions& options,
+                                       const ExecutorWings& wings);
+  Expected<ContainerExecutor> executor(const ContainerExecutorOptions& options) {
+    return executor(options, ExecutorWings::all());
+  }
   std::vector<std::string> agents() const;
   // Removes one, or all of them at the same time. With `log_dir` the logs go to
   // <log_dir>/<agent>/docker_container.log.

@@ -37,10 +37,11 @@ ContainerManager::ContainerManager(EngineOptions engine) : state_(new_shared<Sta
 
 // An executor is made for each request, to check and complete the options; it makes no container.
 // If the agent has one already, the new one is dropped.
-Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOptions& options) {
+Expected<ContainerExecutor> ContainerManager::executor(const ContainerExecutorOptions& options,
+                                                       const ExecutorWings& wings) {
   ContainerExecutorOptions wanted = options;
   wanted.container.engine = state_->engine;
-  auto made = ContainerExecutor::create(wanted);
+  auto made = ContainerExecutor::create(wanted, wings);
   if (!made) return made;
   const std::lock_guard<std::mutex> lock(state_->mutex);
   const auto found = state_->find(options.agent_id);

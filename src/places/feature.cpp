@@ -4,7 +4,6 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
-#include "base/platform_internal.hpp"
 #include "cluster/cluster.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -31,7 +30,11 @@ KubernetesOptions kubernetes_options(const ServerConfig& config) {
 
 namespace {
 
-void begin_places(ServerConfig& config) { config.places = new_shared<PlaceConfig>(); }
+// The agent of other machines is one of containers, too.
+void begin_places(ServerConfig& config) {
+  config.places = new_shared<PlaceConfig>();
+  config.run_agent = place_main;
+}
 
 Expected<void> check_places(ServerConfig& config) {
   PlaceConfig& own = *config.places;
@@ -174,12 +177,6 @@ Expected<CommandPlace> create_other_place(const ServerConfig& config) {
   return place;
 }
 
-std::optional<int> answer_of_places(const ServerStep& step) {
-  if (step.moment == ServerStep::unguarded && step.config.invocation.place)
-    return place_main(STDIN_FILENO, STDOUT_FILENO);
-  return {};
-}
-
 constexpr ServerMode place_modes[] = {{"ssh", Option::ssh, create_other_place},
                                       {"slurm", Option::slurm, create_other_place},
                                       {"kubernetes", Option::kubernetes, create_other_place},
@@ -194,7 +191,6 @@ constexpr Feature place_feature = [] {
   feature.begin = begin_places;
   feature.check = check_places;
   feature.settle = settle_places;
-  feature.answer = answer_of_places;
   return feature;
 }();
 

@@ -44,8 +44,8 @@ struct ProgramConfig {
 
 Rows<Option> program_options();
 
-// Refuses options of the program that exclude each other, or that the settings leave no meaning for.
-// Settles ProgramConfig::words.
+// Refuses options of the program that exclude each other, or that the settings leave no meaning
+// for. Settles ProgramConfig::words.
 Expected<void> check_program_call(ServerConfig& config);
 
 // The path of this program. Error: io; one that was replaced since it started has lost its path.

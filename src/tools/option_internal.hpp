@@ -195,7 +195,7 @@ class Option {
   // one before it in its own table when they are of one group, else at the end of its group.
   constexpr std::string_view after() const { return after_; }
   constexpr Option after(std::string_view option) const { return with(&Option::after_, option); }
-  // Kinds that the type of a variable does not tell.
+  // Kinds that the type of a variable does not show.
   constexpr Option off() const { return with(&Option::kind_, off_flag); }
   constexpr Option bytes() const { return with(&Option::kind_, size); }
   constexpr Option bytes_or_0() const { return with(&Option::kind_, size_or_0); }

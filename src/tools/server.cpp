@@ -351,7 +351,7 @@ int server_main(int argc, char** argv, std::initializer_list<const ServerFeature
   // limit for files, when its output or its log goes to one.
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGXFSZ, SIG_IGN);
-  if (const auto status = answer_of_features({ServerStep::unguarded, config})) return *status;
+  if (config.invocation.place) return config.run_agent(STDIN_FILENO, STDOUT_FILENO);
 #if defined(__linux__)
   // Commands run as the same user. They must not read this program's memory and variables, nor
   // write to its descriptors, through /proc.

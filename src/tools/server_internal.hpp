@@ -119,6 +119,7 @@ struct ServerConfig {
   std::vector<std::string> kept_variables = {};
   bool keeps_variables = false;
   int (*serve)(ServerConfig& config) = nullptr;  // in place of serve_commands()
+  int (*run_agent)(int in, int out) = nullptr;   // for --place
 
   unsigned use = 0;  // an Option::Where: where commands run; settled when all options are read
   // What settle_options() finds of the folders of commands.
@@ -154,14 +155,13 @@ struct OptionName {
 // The server at one of the moments when a feature may answer in place of it.
 struct ServerStep {
   enum Moment {
-    called,     // the command line is read; for what needs no place and no settled options
-    unguarded,  // signals that a client which goes away would cause are ignored
-    guarded,    // and other processes of the user cannot look into this one
-    settled,    // options are settled
-    failed,     // the place could not be made
-    made,       // the place is there, and nothing was said about it
-    examined,   // warnings about its options are out
-    ready       // `stop` is cancelled by SIGTERM and the like
+    called,    // the command line is read; for what needs no place and no settled options
+    guarded,   // signals are ignored, and other processes of the user cannot look into this one
+    settled,   // options are settled
+    failed,    // the place could not be made
+    made,      // the place is there, and nothing was said about it
+    examined,  // warnings about its options are out
+    ready      // `stop` is cancelled by SIGTERM and the like
   };
   Moment moment;
   ServerConfig& config;
