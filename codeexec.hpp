@@ -107,7 +107,8 @@
 //   cluster      needs: base json process executor agent place    jobs of Slurm, pods of Kubernetes
 //   jobs         needs: base regex terminal process executor          background commands
 //   code         needs: base shell paths files process executor       code by language
-//   docker       needs: base json (policy) paths files environment process executor agent  containers
+//   docker       needs: base json (policy) paths files environment process executor agent
+//                                     containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
 //   report       needs: base json executor audit    audit logs as a page, as Markdown
 //   tools        needs: base json regex shell policy paths files environment sandbox terminal
@@ -38543,7 +38544,7 @@ CODEEXEC_INNER {
 //
 //   sandbox      what commands are held to; without it, they are in a strict one
 //   ground       the workspace and the roots, see root_list_of(); empty: any
-//   remote       the workspace is only there, and the ground is looked up, unless `found`
+//   remote       the workspace is only there, and the roots are looked up, unless `found`
 //   copy         the workspace is copied there, see copy_options(). `marked`: see CopyMark
 //   venv         a virtual environment, and `auto_venv`: those of workspaces count
 //   lines        the way to the client holds back what ends in no newline
@@ -39055,8 +39056,7 @@ struct AgentUpload {
 //   answered  the hello is what was wanted             open      greet()
 //   answered  it is not                                (none)    take_greeting(): open() fails
 //   open      a frame that no agent sends              lost      take_bytes() -> lose()
-//   open      `bye`                                    open      take_frame(); commands that end
-//                                                                after it were killed
+//   open      `bye`                                    open      take_frame(): all there is dead
 //   but called: nothing came for keep_alive            failed *  check_life() -> lose()
 //   each of these: the pipe has ended                  failed *  receive() -> lose()
 //   failed, lost: the thread looks at it               the same  settle(), once: commands end
@@ -41921,6 +41921,7 @@ class CopyFetch final : public RemoteCommand {
     fetch.writer_.reset();
     return nullptr;
   }
+  // Once, whether finish() or the destructor comes first.
   void join() {
     if (std::exchange(has_thread_, false)) ::pthread_join(thread_, nullptr);
   }
@@ -42729,6 +42730,8 @@ Expected<std::unique_ptr<CopyTree>> CopyTree::of(const std::string& base, const 
   return std::unique_ptr<CopyTree>(new CopyTree(std::move(*root), base, rules, options));
 }
 
+// Options are those of copy_options(); a side that is given others has bounds of 0, and takes
+// nothing.
 CopyTree::CopyTree(UniqueFd root, const std::string& base, const PathRules& rules,
                    const Json& options)
     : root_(std::move(root)),
@@ -47222,6 +47225,7 @@ Expected<void> ContainerExecutor::save_log(const std::string& path) const {
   return target_->container->save_log(path);
 }
 
+// Secrets are masked, and lines cannot look like events of this library: see Log::add().
 void ContainerExecutor::log(std::string_view event) const { target_->container->log(event); }
 
 // For a model: what is there, what it may change, and what it need not try. Each sentence follows
@@ -47519,6 +47523,7 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
   add_labels(words);
   const std::vector<std::string> more = configuration(version);
   words.insert(words.end(), more.begin(), more.end());
+  // A persistent one is made in the background; any other lives as long as this call of `run`.
   const auto begin = [&]() -> Expected<void> {
     if (!options.persistent) return hold(words, cancel);
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,
@@ -48037,6 +48042,7 @@ class JsonKeys {
 
 CODEEXEC_INNER {
 
+// As a shell does at the start of a word; ~other is a name like any other.
 Expected<std::string> with_home(std::string_view path) {
   if (path != "~"sv && !starts_with(path, "~/"sv)) return std::string(path);
   const char* const home = std::getenv("HOME");
@@ -49439,6 +49445,7 @@ Expected<void> Container::finish_removal() {
 }
 
 // The log says how it went, also when the engine did not do it.
+// One that cannot be removed stays known, and may be tried again.
 Expected<void> Container::remove() {
   (void)begin_removal();
   return finish_removal();
@@ -49562,6 +49569,7 @@ exec cat "./$1"
 )sh";
 
 // A name without folders. Hidden files are no artifacts.
+// So a name leads to no other folder than /artifacts.
 bool is_artifact_name(std::string_view name) {
   return !name.empty() && name[0] != '.' &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;

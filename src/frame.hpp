@@ -107,7 +107,8 @@
 //   cluster      needs: base json process executor agent place    jobs of Slurm, pods of Kubernetes
 //   jobs         needs: base regex terminal process executor          background commands
 //   code         needs: base shell paths files process executor       code by language
-//   docker       needs: base json (policy) paths files environment process executor agent  containers
+//   docker       needs: base json (policy) paths files environment process executor agent
+//                                     containers
 //   mcp          needs: base json     a Model Context Protocol server for any tools
 //   report       needs: base json executor audit    audit logs as a page, as Markdown
 //   tools        needs: base json regex shell policy paths files environment sandbox terminal

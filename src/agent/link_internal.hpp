@@ -48,8 +48,7 @@ struct AgentUpload {
 //   answered  the hello is what was wanted             open      greet()
 //   answered  it is not                                (none)    take_greeting(): open() fails
 //   open      a frame that no agent sends              lost      take_bytes() -> lose()
-//   open      `bye`                                    open      take_frame(); commands that end
-//                                                                after it were killed
+//   open      `bye`                                    open      take_frame(): all there is dead
 //   but called: nothing came for keep_alive            failed *  check_life() -> lose()
 //   each of these: the pipe has ended                  failed *  receive() -> lose()
 //   failed, lost: the thread looks at it               the same  settle(), once: commands end

@@ -17,7 +17,7 @@ inline namespace inner {
 //
 //   sandbox      what commands are held to; without it, they are in a strict one
 //   ground       the workspace and the roots, see root_list_of(); empty: any
-//   remote       the workspace is only there, and the ground is looked up, unless `found`
+//   remote       the workspace is only there, and the roots are looked up, unless `found`
 //   copy         the workspace is copied there, see copy_options(). `marked`: see CopyMark
 //   venv         a virtual environment, and `auto_venv`: those of workspaces count
 //   lines        the way to the client holds back what ends in no newline

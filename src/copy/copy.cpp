@@ -212,6 +212,7 @@ class CopyFetch final : public RemoteCommand {
     fetch.writer_.reset();
     return nullptr;
   }
+  // Once, whether finish() or the destructor comes first.
   void join() {
     if (std::exchange(has_thread_, false)) ::pthread_join(thread_, nullptr);
   }

@@ -86,6 +86,8 @@ Expected<std::unique_ptr<CopyTree>> CopyTree::of(const std::string& base, const 
   return std::unique_ptr<CopyTree>(new CopyTree(std::move(*root), base, rules, options));
 }
 
+// Options are those of copy_options(); a side that is given others has bounds of 0, and takes
+// nothing.
 CopyTree::CopyTree(UniqueFd root, const std::string& base, const PathRules& rules,
                    const Json& options)
     : root_(std::move(root)),

@@ -188,6 +188,7 @@ Expected<void> ContainerExecutor::save_log(const std::string& path) const {
   return target_->container->save_log(path);
 }
 
+// Secrets are masked, and lines cannot look like events of this library: see Log::add().
 void ContainerExecutor::log(std::string_view event) const { target_->container->log(event); }
 
 // For a model: what is there, what it may change, and what it need not try. Each sentence follows

@@ -221,6 +221,7 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
   add_labels(words);
   const std::vector<std::string> more = configuration(version);
   words.insert(words.end(), more.begin(), more.end());
+  // A persistent one is made in the background; any other lives as long as this call of `run`.
   const auto begin = [&]() -> Expected<void> {
     if (!options.persistent) return hold(words, cancel);
     auto started = ask_engine(options.engine, words, options.engine.run_timeout,

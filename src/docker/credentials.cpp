@@ -323,6 +323,7 @@ class JsonKeys {
 
 inline namespace inner {
 
+// As a shell does at the start of a word; ~other is a name like any other.
 Expected<std::string> with_home(std::string_view path) {
   if (path != "~"sv && !starts_with(path, "~/"sv)) return std::string(path);
   const char* const home = std::getenv("HOME");

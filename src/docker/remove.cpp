@@ -112,6 +112,7 @@ Expected<void> Container::finish_removal() {
 }
 
 // The log says how it went, also when the engine did not do it.
+// One that cannot be removed stays known, and may be tried again.
 Expected<void> Container::remove() {
   (void)begin_removal();
   return finish_removal();

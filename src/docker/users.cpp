@@ -87,6 +87,7 @@ exec cat "./$1"
 )sh";
 
 // A name without folders. Hidden files are no artifacts.
+// So a name leads to no other folder than /artifacts.
 bool is_artifact_name(std::string_view name) {
   return !name.empty() && name[0] != '.' &&
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
