@@ -17559,15 +17559,9 @@ bool kills_all(const Form& form) {
 }
 
 // Compares what a program is asked to do with its row.
-<<<<<<< HEAD
-class AskedOperation {
- public:
-  AskedOperation(Subject& subject, const Form& form, const RefusedProgram& program)
-=======
 class RefusedRequest {
  public:
   RefusedRequest(Subject& subject, const Form& form, const RefusedProgram& program)
->>>>>>> h-server
       : subject_(subject), form_(form), program_(program) {}
 
   bool is_refused() {
@@ -17628,11 +17622,7 @@ void check_refused(Subject& subject, const Form& form, std::string_view name) {
   RefusedProgram program;
   if (!find_refused(starts_with(name, "mkfs"sv) ? "mkfs"sv : name, program)) return;
   if (!subject.judged.wants(program.rule)) return;
-<<<<<<< HEAD
-  if (AskedOperation(subject, form, program).is_refused())
-=======
   if (RefusedRequest(subject, form, program).is_refused())
->>>>>>> h-server
     subject.refuse(program.rule, form.words[0], form);
 }
 
@@ -27691,11 +27681,7 @@ constexpr char substitute_byte = '\x1a';
 // A char may be signed or not.
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 bool is_control(char c) { return static_cast<unsigned char>(c) < ' '; }
-<<<<<<< HEAD
-bool is_printing(char c) { return c >= ' ' && c < '\x7f'; }
-=======
 bool is_printable_byte(char c) { return c >= ' ' && c < '\x7f'; }
->>>>>>> h-server
 
 // What stands in place of ` to ~ in the character set for lines and boxes.
 constexpr std::uint16_t line_drawing[] = {
@@ -27754,11 +27740,7 @@ void TerminalEmulator::add(std::string_view bytes) {
 std::size_t TerminalEmulator::print(std::string_view bytes) {
   if (held_count_ == 0) {
     std::size_t size = 0;
-<<<<<<< HEAD
-    while (size < bytes.size() && is_printing(bytes[size])) ++size;
-=======
     while (size < bytes.size() && is_printable_byte(bytes[size])) ++size;
->>>>>>> h-server
     if (size > 0) put_plain(bytes.substr(0, size));
     if (size > 0) return size;
     if (is_ascii(bytes[0])) {
@@ -35074,11 +35056,7 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 namespace {
 
 // Describes the shell and the limits, which hold with and without a sandbox.
-<<<<<<< HEAD
-std::string facts_of_options(const LocalOptions& options) {
-=======
 std::string facts_of_place(const LocalOptions& options) {
->>>>>>> h-server
   std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
@@ -35115,11 +35093,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
   if (auto ok = place->make_homes(options); !ok) return ok.failure();
   if (auto ok = place->make_sandbox(options, wings, executor); !ok) return ok.failure();
   place->supervised = options.supervised;
-<<<<<<< HEAD
-  place->facts = facts_of_options(options);
-=======
   place->facts = facts_of_place(options);
->>>>>>> h-server
   std::vector<std::string> readable = options.sandbox.readable;
   if (!executor.options().spill_dir.empty()) readable.push_back(executor.options().spill_dir);
   auto file_rules = place->make_file_rules(executor.Executor::file_rules(), readable);
@@ -56788,21 +56762,13 @@ constexpr ToolRow tool_rows[] = {
 constexpr auto packed_tools = pack_names<ToolTextSource<tool_rows>>();
 
 // What a tool has besides its texts.
-<<<<<<< HEAD
-struct ListedTool {
-=======
 struct ToolBinding {
->>>>>>> h-server
   ToolHandler handler = nullptr;
   bool in_folder = true;
   ToolFacts facts = {};
 };
 constexpr auto tool_entries = pack_entries<tool_rows>([](const ToolRow& row) {
-<<<<<<< HEAD
-  return ListedTool{row.handler, row.in_folder, facts_of(row.text)};
-=======
   return ToolBinding{row.handler, row.in_folder, facts_of(row.text)};
->>>>>>> h-server
 });
 
 std::string_view name_of_tool(std::size_t row) { return packed_tools.table().name(row); }
@@ -56932,11 +56898,7 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
   if (auto ok = check_disabled(options); !ok) return ok;
   for (std::size_t row = 0; row < tool_entries.size(); ++row) {
     if (is_disabled(options, name_of_tool(row))) continue;
-<<<<<<< HEAD
-    const ListedTool& entry = tool_entries[row];
-=======
     const ToolBinding& entry = tool_entries[row];
->>>>>>> h-server
     mcp::Tool tool = tool_of(packed_tools.table(), row, entry.facts, [&](std::string_view name) {
       return tool_value(name, executor, options);
     });
@@ -63251,11 +63213,7 @@ std::string user_path(const UserFile& file) {
 }
 
 // The folder that a path lies in.
-<<<<<<< HEAD
-std::string folder_of_client(const std::string& path) {
-=======
 std::string folder_around(const std::string& path) {
->>>>>>> h-server
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return path.substr(0, slash == 0 ? 1 : slash);
@@ -63295,11 +63253,7 @@ bool seems_installed(const Client& client) {
   if (client.format == EntryFormat::yaml) return true;
   const std::string file = user_path(client.user);
   const bool has_sign = client.installed[0] != '\0';
-<<<<<<< HEAD
-  return file.empty() || is_there(file) || (!has_sign && is_there(folder_of_client(file))) ||
-=======
   return file.empty() || is_there(file) || (!has_sign && is_there(folder_around(file))) ||
->>>>>>> h-server
          (has_sign && is_there(user_path({"", "", client.installed})));
 }
 

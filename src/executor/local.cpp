@@ -62,11 +62,7 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 namespace {
 
 // Describes the shell and the limits, which hold with and without a sandbox.
-<<<<<<< HEAD
-std::string facts_of_options(const LocalOptions& options) {
-=======
 std::string facts_of_place(const LocalOptions& options) {
->>>>>>> h-server
   std::string facts = facts_of_shell(options.shell, options.environment);
   const Limits& limits = options.sandbox.limits;
   const auto bound = [&facts](std::uint64_t value, const char* before, const char* after) {
@@ -103,11 +99,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
   if (auto ok = place->make_homes(options); !ok) return ok.failure();
   if (auto ok = place->make_sandbox(options, wings, executor); !ok) return ok.failure();
   place->supervised = options.supervised;
-<<<<<<< HEAD
-  place->facts = facts_of_options(options);
-=======
   place->facts = facts_of_place(options);
->>>>>>> h-server
   std::vector<std::string> readable = options.sandbox.readable;
   if (!executor.options().spill_dir.empty()) readable.push_back(executor.options().spill_dir);
   auto file_rules = place->make_file_rules(executor.Executor::file_rules(), readable);

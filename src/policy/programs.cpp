@@ -40,15 +40,9 @@ bool kills_all(const Form& form) {
 }
 
 // Compares what a program is asked to do with its row.
-<<<<<<< HEAD
-class AskedOperation {
- public:
-  AskedOperation(Subject& subject, const Form& form, const RefusedProgram& program)
-=======
 class RefusedRequest {
  public:
   RefusedRequest(Subject& subject, const Form& form, const RefusedProgram& program)
->>>>>>> h-server
       : subject_(subject), form_(form), program_(program) {}
 
   bool is_refused() {
@@ -109,11 +103,7 @@ void check_refused(Subject& subject, const Form& form, std::string_view name) {
   RefusedProgram program;
   if (!find_refused(starts_with(name, "mkfs"sv) ? "mkfs"sv : name, program)) return;
   if (!subject.judged.wants(program.rule)) return;
-<<<<<<< HEAD
-  if (AskedOperation(subject, form, program).is_refused())
-=======
   if (RefusedRequest(subject, form, program).is_refused())
->>>>>>> h-server
     subject.refuse(program.rule, form.words[0], form);
 }
 

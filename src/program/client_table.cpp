@@ -148,11 +148,7 @@ std::string user_path(const UserFile& file) {
 }
 
 // The folder that a path lies in.
-<<<<<<< HEAD
-std::string folder_of_client(const std::string& path) {
-=======
 std::string folder_around(const std::string& path) {
->>>>>>> h-server
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return path.substr(0, slash == 0 ? 1 : slash);
@@ -192,11 +188,7 @@ bool seems_installed(const Client& client) {
   if (client.format == EntryFormat::yaml) return true;
   const std::string file = user_path(client.user);
   const bool has_sign = client.installed[0] != '\0';
-<<<<<<< HEAD
-  return file.empty() || is_there(file) || (!has_sign && is_there(folder_of_client(file))) ||
-=======
   return file.empty() || is_there(file) || (!has_sign && is_there(folder_around(file))) ||
->>>>>>> h-server
          (has_sign && is_there(user_path({"", "", client.installed})));
 }
 

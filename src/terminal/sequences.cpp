@@ -17,11 +17,7 @@ constexpr char substitute_byte = '\x1a';
 // A char may be signed or not.
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 bool is_control(char c) { return static_cast<unsigned char>(c) < ' '; }
-<<<<<<< HEAD
-bool is_printing(char c) { return c >= ' ' && c < '\x7f'; }
-=======
 bool is_printable_byte(char c) { return c >= ' ' && c < '\x7f'; }
->>>>>>> h-server
 
 // What stands in place of ` to ~ in the character set for lines and boxes.
 constexpr std::uint16_t line_drawing[] = {
@@ -80,11 +76,7 @@ void TerminalEmulator::add(std::string_view bytes) {
 std::size_t TerminalEmulator::print(std::string_view bytes) {
   if (held_count_ == 0) {
     std::size_t size = 0;
-<<<<<<< HEAD
-    while (size < bytes.size() && is_printing(bytes[size])) ++size;
-=======
     while (size < bytes.size() && is_printable_byte(bytes[size])) ++size;
->>>>>>> h-server
     if (size > 0) put_plain(bytes.substr(0, size));
     if (size > 0) return size;
     if (is_ascii(bytes[0])) {

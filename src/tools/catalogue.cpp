@@ -162,21 +162,13 @@ constexpr ToolRow tool_rows[] = {
 constexpr auto packed_tools = pack_names<ToolTextSource<tool_rows>>();
 
 // What a tool has besides its texts.
-<<<<<<< HEAD
-struct ListedTool {
-=======
 struct ToolBinding {
->>>>>>> h-server
   ToolHandler handler = nullptr;
   bool in_folder = true;
   ToolFacts facts = {};
 };
 constexpr auto tool_entries = pack_entries<tool_rows>([](const ToolRow& row) {
-<<<<<<< HEAD
-  return ListedTool{row.handler, row.in_folder, facts_of(row.text)};
-=======
   return ToolBinding{row.handler, row.in_folder, facts_of(row.text)};
->>>>>>> h-server
 });
 
 std::string_view name_of_tool(std::size_t row) { return packed_tools.table().name(row); }
@@ -306,11 +298,7 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
   if (auto ok = check_disabled(options); !ok) return ok;
   for (std::size_t row = 0; row < tool_entries.size(); ++row) {
     if (is_disabled(options, name_of_tool(row))) continue;
-<<<<<<< HEAD
-    const ListedTool& entry = tool_entries[row];
-=======
     const ToolBinding& entry = tool_entries[row];
->>>>>>> h-server
     mcp::Tool tool = tool_of(packed_tools.table(), row, entry.facts, [&](std::string_view name) {
       return tool_value(name, executor, options);
     });
