@@ -135,7 +135,7 @@ std::optional<int> answer_of_program(const ServerStep& step) {
       return {};
     case ServerStep::settled:
       return begin_commands(config);
-    case ServerStep::failed:
+    case ServerStep::unplaced:
       if (call.doctor && (config.use & Option::places)) return run_doctor(config, *step.place);
       return {};
     case ServerStep::examined:

@@ -64,8 +64,8 @@ const char* wanted_shape(Option::Kind kind, const Json& value) {
     case Option::off_flag:
     case Option::truth:
       return value.is_bool() ? nullptr : "true or false";
-    case Option::size:
-    case Option::size_or_0:
+    case Option::byte_count:
+    case Option::byte_count_or_0:
       if (value.is_string()) return nullptr;
       [[fallthrough]];
     case Option::whole:

@@ -91,8 +91,8 @@ class Option {
     seconds,
     whole,
     whole_or_0,
-    size,
-    size_or_0,
+    byte_count,
+    byte_count_or_0,
     decimal,
     flag,
     off_flag,  // makes its variable false
@@ -163,49 +163,113 @@ class Option {
   constexpr Kind kind() const { return kind_; }
   // The name of its value in help; empty: it has none.
   constexpr std::string_view value() const { return value_; }
-  constexpr Option value(std::string_view given) const { return with(&Option::value_, given); }
+  constexpr Option value(std::string_view given) const {
+    Option row = *this;
+    row.value_ = given;
+    return row;
+  }
   // The default, in words.
   constexpr std::string_view usual() const { return usual_; }
-  constexpr Option usual(std::string_view given) const { return with(&Option::usual_, given); }
+  constexpr Option usual(std::string_view given) const {
+    Option row = *this;
+    row.usual_ = given;
+    return row;
+  }
   // The first sentence is for --help, all of it for --help-all.
   constexpr std::string_view help() const { return help_; }
-  constexpr Option help(std::string_view given) const { return with(&Option::help_, given); }
+  constexpr Option help(std::string_view given) const {
+    Option row = *this;
+    row.help_ = given;
+    return row;
+  }
   // A key of the configuration file that means the same.
   constexpr std::string_view other_key() const { return other_key_; }
   constexpr Option other_key(std::string_view given) const {
-    return with(&Option::other_key_, given);
+    Option row = *this;
+    row.other_key_ = given;
+    return row;
   }
   // The words that a value may be. Of a text they are for help and the completions of shells.
   constexpr Rows<Choice> choices() const { return choices_; }
-  constexpr Option one_of(Rows<Choice> choices) const { return with(&Option::choices_, choices); }
+  constexpr Option one_of(Rows<Choice> choices) const {
+    Option row = *this;
+    row.choices_ = choices;
+    return row;
+  }
   constexpr Group group() const { return group_; }
-  constexpr Option in(Group group) const { return with(&Option::group_, group); }
+  constexpr Option in(Group group) const {
+    Option row = *this;
+    row.group_ = group;
+    return row;
+  }
   // The modes in which it has an effect; of a row that does not say it, all.
   constexpr Where where() const { return where_; }
-  constexpr Option where(Where modes) const { return with(&Option::where_, modes); }
+  constexpr Option where(Where modes) const {
+    Option row = *this;
+    row.where_ = modes;
+    return row;
+  }
   // Whether --help has it, too.
   constexpr bool is_often_needed() const { return is_often_needed_; }
-  constexpr Option often() const { return with(&Option::is_often_needed_, true); }
+  constexpr Option often() const {
+    Option row = *this;
+    row.is_often_needed_ = true;
+    return row;
+  }
   // A value without words is allowed, or one that is an empty text.
   constexpr bool may_be_bare() const { return may_be_bare_; }
-  constexpr Option bare() const { return with(&Option::may_be_bare_, true); }
+  constexpr Option bare() const {
+    Option row = *this;
+    row.may_be_bare_ = true;
+    return row;
+  }
   constexpr bool may_be_empty() const { return may_be_empty_; }
-  constexpr Option empty() const { return with(&Option::may_be_empty_, true); }
+  constexpr Option empty() const {
+    Option row = *this;
+    row.may_be_empty_ = true;
+    return row;
+  }
   // The option of another table that it stands behind in help. Without it a row stands behind the
   // one before it in its own table when they are of one group, else at the end of its group.
   constexpr std::string_view after() const { return after_; }
-  constexpr Option after(std::string_view option) const { return with(&Option::after_, option); }
+  constexpr Option after(std::string_view option) const {
+    Option row = *this;
+    row.after_ = option;
+    return row;
+  }
   // Kinds that the type of a variable does not show.
-  constexpr Option off() const { return with(&Option::kind_, off_flag); }
-  constexpr Option bytes() const { return with(&Option::kind_, size); }
-  constexpr Option bytes_or_0() const { return with(&Option::kind_, size_or_0); }
-  constexpr Option or_0() const { return with(&Option::kind_, whole_or_0); }
+  constexpr Option off() const {
+    Option row = *this;
+    row.kind_ = off_flag;
+    return row;
+  }
+  constexpr Option bytes() const {
+    Option row = *this;
+    row.kind_ = byte_count;
+    return row;
+  }
+  constexpr Option bytes_or_0() const {
+    Option row = *this;
+    row.kind_ = byte_count_or_0;
+    return row;
+  }
+  constexpr Option or_0() const {
+    Option row = *this;
+    row.kind_ = whole_or_0;
+    return row;
+  }
   constexpr std::string_view entry_key() const { return entry_key_; }
   constexpr Option keyed(std::string_view key) const {
-    return with(&Option::kind_, keyed_text).with(&Option::entry_key_, key);
+    Option row = *this;
+    row.kind_ = keyed_text;
+    row.entry_key_ = key;
+    return row;
   }
   constexpr Option keyed_list(std::string_view key) const {
-    return with(&Option::kind_, keyed_texts).with(&Option::entry_key_, key);
+    Option row = *this;
+    row.kind_ = keyed_texts;
+    row.entry_key_ = key;
+    return row;
   }
 
   constexpr bool is_list() const { return kind_ >= texts && kind_ <= other_list; }
@@ -227,13 +291,6 @@ class Option {
 
  private:
   constexpr Option() = default;
-
-  template <class Member, class Value>
-  constexpr Option with(Member Option::*column, Value value) const {
-    Option row = *this;
-    row.*column = value;
-    return row;
-  }
 
   static constexpr bool is_name(std::string_view text) {
     for (const char c : text)

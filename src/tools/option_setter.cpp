@@ -93,8 +93,8 @@ double scaled_number(std::string_view digits, bool may_have_unit) {
 }
 
 const char* set_number(std::string_view digits, Option::Kind kind, void* variable) {
-  const bool is_size = kind == Option::size || kind == Option::size_or_0;
-  const bool may_be_0 = kind == Option::whole_or_0 || kind == Option::size_or_0;
+  const bool is_size = kind == Option::byte_count || kind == Option::byte_count_or_0;
+  const bool may_be_0 = kind == Option::whole_or_0 || kind == Option::byte_count_or_0;
   const double number = scaled_number(digits, is_size);
   if (kind == Option::seconds) {
     if (!(number > 0) || number > 31536000.0)

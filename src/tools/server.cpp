@@ -308,7 +308,7 @@ int serve_commands(ServerConfig& config) {
     return answer_of_features({moment, config, &place, stop});
   };
   if (!place) {
-    if (const auto status = answer(ServerStep::failed)) return *status;
+    if (const auto status = answer(ServerStep::unplaced)) return *status;
     return fail(2, place.error().message);
   }
   const Executor& executor = *place->executor;

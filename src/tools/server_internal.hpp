@@ -158,14 +158,14 @@ struct ServerStep {
     called,    // the command line is read; for what needs no place and no settled options
     guarded,   // signals are ignored, and other processes of the user cannot look into this one
     settled,   // options are settled
-    failed,    // the place could not be made
+    unplaced,  // the place could not be made
     made,      // the place is there, and nothing was said about it
     examined,  // warnings about its options are out
     ready      // `stop` is cancelled by SIGTERM and the like
   };
   Moment moment;
   ServerConfig& config;
-  const Expected<CommandPlace>* place = nullptr;  // from `failed` on
+  const Expected<CommandPlace>* place = nullptr;  // from `unplaced` on
   const CancelToken* stop = nullptr;
 };
 

@@ -215,20 +215,7 @@ def main():
         ],
     )
 
-<<<<<<< HEAD
-    check(
-        "no table is a text that is cut up at run time",
-        [
-            f"src/{name}: \"{table}...\": make it rows, see src/base/names_internal.hpp"
-            for name, text in parts.items()
-            for table in packed_tables_of(text)
-        ],
-    )
-
-    homes, exported = {}, {}
-=======
     homes, exported, hidden = {}, {}, {}
->>>>>>> h-server
     for name, text in code.items():
         for word, space in names_of(text):
             if space == "inner" and name.endswith(".hpp"):
@@ -254,21 +241,11 @@ def main():
         ],
     )
     check(
-<<<<<<< HEAD
-        "what a part has for itself has no name that an internal header exports, as it would hide "
-        "that where wings share it",
-        [
-            f"{word}: in src/{name}, and exported by {' '.join(sorted(exported[word]))}: rename it"
-            for name, text in code.items()
-            for word, space in names_of(text)
-            if space == "" and word in exported
-=======
         "no unnamed namespace has an exported name, which it would hide where wings share a file",
         [
             f"{word}, of {' '.join(sorted(exported[word]))}: rename it in {' '.join(sorted(where))}"
             for word, where in hidden.items()
             if word in exported
->>>>>>> h-server
         ],
     )
     tests = {
