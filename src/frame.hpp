@@ -5,6 +5,7 @@
 //   in exactly one .cpp file                    in every other file
 //     #define CODEEXEC_IMPLEMENTATION             #include "codeexec.hpp"
 //     #include "codeexec.hpp"
+//   (That compiles all of it. WINGS, below: how a program compiles only what it uses.)
 //   Build with any C++17 compiler on Linux (macOS and BSD: the portable parts), and -pthread;
 //   on 32-bit Linux with -D_FILE_OFFSET_BITS=64, too. Nothing else is needed. CMake users link
 //   codeexec::impl and never write the macro.
@@ -22,9 +23,8 @@
 //   }
 //
 //   examples/in_process.cpp   embedding: run, stream, cancel, inspect
-//   examples/places.cpp       the same commands here and on another machine
-//   examples/mcp_server.cpp   the MCP server; codeexec::server_main() is all of it
-//   examples/custom_tool.cpp  an MCP server with a tool of your own
+//   examples/core_only.cpp    the core alone; examples/tiny_server.cpp: the smallest MCP server
+//   examples/mcp_server.cpp   the whole server; examples/custom_tool.cpp: one with your own tool
 //   README.md                 what it is; docs/README.md has the pages, by task
 //
 // WHAT YOU CAN RELY ON
@@ -96,7 +96,7 @@
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   terminal     needs: base          the screen that a program's output draws; keys
 //   process      needs: base sandbox terminal    spawn, capture, wait, kill the tree
-//   executor     needs: base (policy) paths (files) environment sandbox terminal process    the gate
+//   executor     needs: base (policy) paths (files) environment sandbox terminal process  the gate
 //   proxy        needs: base process executor   which names commands reach; lets them through
 //   audit        needs: base json process sandbox executor    records of commands, the file of them
 //   agent        needs: base json paths environment sandbox process executor
@@ -118,18 +118,18 @@
 //   places       needs: base shell executor place cluster tools
 //                                     feature of the server: commands on other machines
 //   network      needs: base sandbox executor proxy tools    feature of the server: hosts by names
-//   program      needs: base json paths files sandbox process executor audit agent place cluster code
-//                       docker report tools containers places
+//   program      needs: base json paths files sandbox process executor audit agent place cluster
+//                       code docker report tools containers places
 //                                     feature of the server: doctor, files of clients, MassGen
 //   Each line of code stands in the section whose job it is, and a section uses only the sections
 //   that it needs; of one in parentheses, its declarations alone. Both halves of this header list
 //   the sections in this order.
 //
 // WINGS
-//   CODEEXEC_IMPLEMENTATION compiles all of it. A program that uses less of it defines, before its
-//   include, only the macros of the wings that it uses, in one file or in several, where they
-//   compile in parallel. A wing that is missing is an error of the linker, which names what it
-//   has; nothing is left out in silence.
+//   Instead of CODEEXEC_IMPLEMENTATION a program may define, before its include, the macros of the
+//   wings that it uses: in one file, or in several that then compile in parallel. No option is
+//   ignored because its wing is missing: it is an error of create(), or of the linker, which names
+//   the function. CMake has a library for each, such as codeexec::core.
 //   CODEEXEC_IMPLEMENT_CORE base paths environment sandbox terminal process executor
 //   CODEEXEC_IMPLEMENT_POLICY regex shell policy
 //   CODEEXEC_IMPLEMENT_MCP json mcp
@@ -141,9 +141,9 @@
 //   CODEEXEC_IMPLEMENT_PROGRAM report program
 //
 // WHEN IT DOES NOT LINK
-//   undefined reference to `codeexec::v0_1::...'    no file defines CODEEXEC_IMPLEMENTATION: one
-//                                                   must, before it includes this header.
-//   multiple definition of `codeexec::v0_1::...'    two files define it: only one may.
+//   undefined reference to `codeexec::v0_1::...'    no file implements it: see DO THIS and WINGS.
+//                                                   "// name/" above the definition is its section.
+//   multiple definition of `codeexec::v0_1::...'    two files implement it: only one may.
 //   undefined reference to `codeexec::v0_2::...'    your files include different versions.
 //
 // VENDORING TWICE

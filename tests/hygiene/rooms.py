@@ -171,8 +171,9 @@ def main():
                 )
             elif wing_of[room[other]] not in below[wing_of[room[name]]]:
                 yield (
-                    f"src/{name} includes {other}, whose wing {wing_of[room[other]]} may be missing "
-                    f"where {wing_of[room[name]]} is: meet by an interface, see ExecutorWings"
+                    f"src/{name} includes {other}, whose wing {wing_of[room[other]]} may be "
+                    f"missing where {wing_of[room[name]]} is: meet by an interface, see "
+                    "ExecutorWings"
                 )
 
     check(
