@@ -118,8 +118,8 @@
 //   places       needs: base shell executor place cluster tools
 //                                     feature of the server: commands on other machines
 //   network      needs: base sandbox executor proxy tools    feature of the server: hosts by names
-//   program      needs: base json paths files sandbox process executor audit agent place cluster code
-//                       docker report tools containers places
+//   program      needs: base json paths files sandbox process executor audit agent place cluster
+//                       code docker report tools containers places
 //                                     feature of the server: doctor, files of clients, MassGen
 //   Each line of code stands in the section whose job it is, and a section uses only the sections
 //   that it needs; of one in parentheses, its declarations alone. Both halves of this header list

@@ -215,7 +215,6 @@ def main():
         ],
     )
 
-<<<<<<< HEAD
     check(
         "no table is a text that is cut up at run time",
         [
@@ -226,15 +225,10 @@ def main():
     )
 
     homes, exported = {}, {}
-=======
-    homes, exported, hidden = {}, {}, {}
->>>>>>> h-server
     for name, text in code.items():
         for word, space in names_of(text):
             if space == "inner" and name.endswith(".hpp"):
                 exported.setdefault(word, set()).add(name)
-            if space == "":
-                hidden.setdefault(word, set()).add(name)
             if space in ("", "inner"):
                 homes.setdefault(word, set()).add(name)
     check(
@@ -254,7 +248,6 @@ def main():
         ],
     )
     check(
-<<<<<<< HEAD
         "what a part has for itself has no name that an internal header exports, as it would hide "
         "that where wings share it",
         [
@@ -262,13 +255,6 @@ def main():
             for name, text in code.items()
             for word, space in names_of(text)
             if space == "" and word in exported
-=======
-        "no unnamed namespace has an exported name, which it would hide where wings share a file",
-        [
-            f"{word}, of {' '.join(sorted(exported[word]))}: rename it in {' '.join(sorted(where))}"
-            for word, where in hidden.items()
-            if word in exported
->>>>>>> h-server
         ],
     )
     tests = {
