@@ -216,13 +216,20 @@ def main():
         ],
     )
 
-    homes, exported, hidden = {}, {}, {}
+    check(
+        "no table is a text that is cut up at run time",
+        [
+            f"src/{name}: \"{table}...\": make it rows, see src/base/names_internal.hpp"
+            for name, text in parts.items()
+            for table in packed_tables_of(text)
+        ],
+    )
+
+    homes, exported = {}, {}
     for name, text in code.items():
         for word, space in names_of(text):
             if space == "inner" and name.endswith(".hpp"):
                 exported.setdefault(word, set()).add(name)
-            if space == "":
-                hidden.setdefault(word, set()).add(name)
             if space in ("", "inner"):
                 homes.setdefault(word, set()).add(name)
     check(
@@ -242,11 +249,13 @@ def main():
         ],
     )
     check(
-        "no unnamed namespace has an exported name, which it would hide where wings share a file",
+        "what a part has for itself has no name that an internal header exports, as it would hide "
+        "that where wings share it",
         [
-            f"{word}, of {' '.join(sorted(exported[word]))}: rename it in {' '.join(sorted(where))}"
-            for word, where in hidden.items()
-            if word in exported
+            f"{word}: in src/{name}, and exported by {' '.join(sorted(exported[word]))}: rename it"
+            for name, text in code.items()
+            for word, space in names_of(text)
+            if space == "" and word in exported
         ],
     )
     tests = {
