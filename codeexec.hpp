@@ -38669,6 +38669,7 @@ class CommandAgent {
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(StartRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
+  Expected<void> resolve_variables(const StartRequest& request, ProcessOptions& options);
   Expected<void> give_proxy(Running& command, ProcessOptions& options);
   void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
   void watch_input(Running& command);
@@ -41238,21 +41239,10 @@ bool CommandAgent::start(std::uint32_t id, std::string_view text) {
   return true;
 }
 
-// Fills in how the command runs. Its variables, each group over the ones before it: those of the
-// agent, HOME and TMPDIR of the sandbox, those of the request. Then what the request unsets is
-// taken out, and variables for a host without a network are added where there are none of their
-// names. The agent's own program, for questions, runs without a sandbox: it holds itself to the
-// roots or to the copy.
-Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, UniqueFd& passed,
-                                     ProcessOptions& options) {
-  // A hello was refused, or was there to prepare a container.
-  if (!environment_)
-    return make_error(ErrorCode::unsupported, "no hello has prepared this agent for commands");
-  if (commands_.size() > most_commands)
-    return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
-  if (request.argv[0].empty() && !workspace_)
-    return make_error(ErrorCode::unsupported,
-                      "this agent is for containers: it answers no questions about files");
+// Each group of variables goes over the ones before it: those of the agent, HOME and TMPDIR of the
+// sandbox, those of the request. Then what the request unsets is taken out.
+Expected<void> CommandAgent::resolve_variables(const StartRequest& request,
+                                               ProcessOptions& options) {
   Variables extra;
   const auto add = [&extra](std::string_view name, std::string_view value) {
     extra.push_back({std::string(name), std::string(value)});
@@ -41274,6 +41264,23 @@ Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, Un
       variable.insert(name.size() + 1, concat("%/bin:", {request.venv}));
     options.environment.push_back(std::move(variable));
   }
+  return {};
+}
+
+// Fills in how the command runs. To its variables those for a host without a network are added
+// where there are none of their names. The agent's own program, for questions, runs without a sandbox: it holds itself to the
+// roots or to the copy.
+Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, UniqueFd& passed,
+                                     ProcessOptions& options) {
+  // A hello was refused, or was there to prepare a container.
+  if (!environment_)
+    return make_error(ErrorCode::unsupported, "no hello has prepared this agent for commands");
+  if (commands_.size() > most_commands)
+    return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
+  if (request.argv[0].empty() && !workspace_)
+    return make_error(ErrorCode::unsupported,
+                      "this agent is for containers: it answers no questions about files");
+  if (auto ok = resolve_variables(request, options); !ok) return ok;
   options.sandbox = sandbox_;
   if (has_proxy_ && !request.argv[0].empty())
     if (auto ok = give_proxy(command, options); !ok) return ok;
@@ -46672,6 +46679,8 @@ class Container : public ContainerPlan {
   Expected<void> check_answer(const Json& answer, const Nonces& nonces,
                               const std::optional<CancelToken>& cancel);
   Expected<void> set_up(const std::optional<CancelToken>& cancel);
+  // The same of one that was just made. If its first process has ended, the error has its words.
+  Expected<void> set_up_new(const std::optional<CancelToken>& cancel);
   Expected<void> install(const std::optional<CancelToken>& cancel);
   // True if all are installed; false if some are missing that are not required.
   Expected<bool> install(const char* kind, const char* script,
@@ -47464,6 +47473,17 @@ Expected<void> Container::get_image(const std::optional<CancelToken>& cancel) {
   return error;
 }
 
+Expected<void> Container::set_up_new(const std::optional<CancelToken>& cancel) {
+  auto ok = set_up(cancel);
+  if (ok) return ok;
+  const auto found = look(cancel);
+  if (!found || info_of(*found).running) return ok;
+  const ProcessResult logged = run_process(engine_call(
+      options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
+  if (!logged.succeeded() || engine_words(logged).empty()) return ok;
+  return engine_error(options.engine, logged, concat("make the container %", {name}));
+}
+
 // Makes the container, lets its agent prepare it, and installs packages. On an error the container
 // may be left; make() discards it.
 Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
@@ -47514,15 +47534,7 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
   if (!begun) return begun;
   // The agent of hold() has prepared any other one already.
   if (options.persistent)
-    if (auto ok = set_up(cancel); !ok) {
-      const auto found = look(cancel);
-      if (!found || info_of(*found).running) return ok;
-      // Its first process may have said why it ended.
-      const ProcessResult logged = run_process(engine_call(
-          options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
-      if (!logged.succeeded() || engine_words(logged).empty()) return ok;
-      return engine_error(options.engine, logged, concat("make the container %", {name}));
-    }
+    if (auto ok = set_up_new(cancel); !ok) return ok;
   log(concat("container % made of % for %, network %",
              {name, options.image, user, network(options)}));
   return install(cancel);

@@ -95,6 +95,7 @@ class CommandAgent {
   bool start(std::uint32_t id, std::string_view text);
   Expected<void> prepare(StartRequest& request, Running& command, UniqueFd& passed,
                          ProcessOptions& options);
+  Expected<void> resolve_variables(const StartRequest& request, ProcessOptions& options);
   Expected<void> give_proxy(Running& command, ProcessOptions& options);
   void pass_on(std::uint32_t id, Stream stream, std::string_view bytes);
   void watch_input(Running& command);

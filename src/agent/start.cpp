@@ -68,21 +68,10 @@ bool CommandAgent::start(std::uint32_t id, std::string_view text) {
   return true;
 }
 
-// Fills in how the command runs. Its variables, each group over the ones before it: those of the
-// agent, HOME and TMPDIR of the sandbox, those of the request. Then what the request unsets is
-// taken out, and variables for a host without a network are added where there are none of their
-// names. The agent's own program, for questions, runs without a sandbox: it holds itself to the
-// roots or to the copy.
-Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, UniqueFd& passed,
-                                     ProcessOptions& options) {
-  // A hello was refused, or was there to prepare a container.
-  if (!environment_)
-    return make_error(ErrorCode::unsupported, "no hello has prepared this agent for commands");
-  if (commands_.size() > most_commands)
-    return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
-  if (request.argv[0].empty() && !workspace_)
-    return make_error(ErrorCode::unsupported,
-                      "this agent is for containers: it answers no questions about files");
+// Each group of variables goes over the ones before it: those of the agent, HOME and TMPDIR of the
+// sandbox, those of the request. Then what the request unsets is taken out.
+Expected<void> CommandAgent::resolve_variables(const StartRequest& request,
+                                               ProcessOptions& options) {
   Variables extra;
   const auto add = [&extra](std::string_view name, std::string_view value) {
     extra.push_back({std::string(name), std::string(value)});
@@ -104,6 +93,23 @@ Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, Un
       variable.insert(name.size() + 1, concat("%/bin:", {request.venv}));
     options.environment.push_back(std::move(variable));
   }
+  return {};
+}
+
+// Fills in how the command runs. To its variables those for a host without a network are added
+// where there are none of their names. The agent's own program, for questions, runs without a sandbox: it holds itself to the
+// roots or to the copy.
+Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, UniqueFd& passed,
+                                     ProcessOptions& options) {
+  // A hello was refused, or was there to prepare a container.
+  if (!environment_)
+    return make_error(ErrorCode::unsupported, "no hello has prepared this agent for commands");
+  if (commands_.size() > most_commands)
+    return with_message(system_error(EAGAIN, ""), "too many commands run in this place");
+  if (request.argv[0].empty() && !workspace_)
+    return make_error(ErrorCode::unsupported,
+                      "this agent is for containers: it answers no questions about files");
+  if (auto ok = resolve_variables(request, options); !ok) return ok;
   options.sandbox = sandbox_;
   if (has_proxy_ && !request.argv[0].empty())
     if (auto ok = give_proxy(command, options); !ok) return ok;

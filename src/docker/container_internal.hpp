@@ -224,6 +224,8 @@ class Container : public ContainerPlan {
   Expected<void> check_answer(const Json& answer, const Nonces& nonces,
                               const std::optional<CancelToken>& cancel);
   Expected<void> set_up(const std::optional<CancelToken>& cancel);
+  // The same of one that was just made. If its first process has ended, the error has its words.
+  Expected<void> set_up_new(const std::optional<CancelToken>& cancel);
   Expected<void> install(const std::optional<CancelToken>& cancel);
   // True if all are installed; false if some are missing that are not required.
   Expected<bool> install(const char* kind, const char* script,

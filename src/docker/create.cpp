@@ -188,6 +188,17 @@ Expected<void> Container::get_image(const std::optional<CancelToken>& cancel) {
   return error;
 }
 
+Expected<void> Container::set_up_new(const std::optional<CancelToken>& cancel) {
+  auto ok = set_up(cancel);
+  if (ok) return ok;
+  const auto found = look(cancel);
+  if (!found || info_of(*found).running) return ok;
+  const ProcessResult logged = run_process(engine_call(
+      options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
+  if (!logged.succeeded() || engine_words(logged).empty()) return ok;
+  return engine_error(options.engine, logged, concat("make the container %", {name}));
+}
+
 // Makes the container, lets its agent prepare it, and installs packages. On an error the container
 // may be left; make() discards it.
 Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
@@ -238,15 +249,7 @@ Expected<void> Container::create(const std::optional<CancelToken>& cancel) {
   if (!begun) return begun;
   // The agent of hold() has prepared any other one already.
   if (options.persistent)
-    if (auto ok = set_up(cancel); !ok) {
-      const auto found = look(cancel);
-      if (!found || info_of(*found).running) return ok;
-      // Its first process may have said why it ended.
-      const ProcessResult logged = run_process(engine_call(
-          options.engine, words_of({"logs", "--tail", "5", name}), options.engine.call_timeout));
-      if (!logged.succeeded() || engine_words(logged).empty()) return ok;
-      return engine_error(options.engine, logged, concat("make the container %", {name}));
-    }
+    if (auto ok = set_up_new(cancel); !ok) return ok;
   log(concat("container % made of % for %, network %",
              {name, options.image, user, network(options)}));
   return install(cancel);

