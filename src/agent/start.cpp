@@ -97,8 +97,8 @@ Expected<void> CommandAgent::resolve_variables(const StartRequest& request,
 }
 
 // Fills in how the command runs. To its variables those for a host without a network are added
-// where there are none of their names. The agent's own program, for questions, runs without a sandbox: it holds itself to the
-// roots or to the copy.
+// where there are none of their names. The agent's own program, for questions, runs without a
+// sandbox: it holds itself to the roots or to the copy.
 Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, UniqueFd& passed,
                                      ProcessOptions& options) {
   // A hello was refused, or was there to prepare a container.
