@@ -23,6 +23,7 @@ awk 'match($0, /^\/\/   [a-z]+ +needs: /) {
   name = $2
   text = substr($0, RLENGTH + 1)
   sub(/  .*/, "", text)
+  gsub(/[()]/, "", text)  # these it needs for their declarations
   print name, text == "all" ? before : text == "-" ? "" : text
   before = before " " name
 }' "$OUT/frame" > "$OUT/needs"
@@ -61,10 +62,21 @@ int main() {
 CPP
 printf 'exited 3 hello\noops\n' > "$OUT/process/wanted"
 cat >> "$OUT/executor/program.cpp" << 'CPP'
+class NoPush final : public codeexec::Guard {
+ public:
+  codeexec::Judgement judge(std::string_view script, std::string_view, bool) const override {
+    codeexec::Judgement judgement;
+    judgement.verdict.allowed = script.find("git push") == script.npos;
+    if (!judgement.verdict) judgement.verdict.rule = "no-push";
+    return judgement;
+  }
+  bool can_read(std::string_view, std::string_view) const override { return true; }
+};
+
 int main() {
-  codeexec::LocalOptions options;
-  options.policy.blocked = {"git push.*"};
-  const auto here = codeexec::LocalExecutor::create(options);
+  codeexec::ExecutorWings wings;
+  wings.own_guard = std::make_shared<const NoPush>();
+  const auto here = codeexec::LocalExecutor::create({}, wings);
   if (!here) return std::fprintf(stderr, "%s\n", here.error().message.c_str()), 2;
   for (const char* script : {"echo hello", "cd / && git push"}) {
     const codeexec::Result result = here->run(script);
@@ -73,7 +85,7 @@ int main() {
   }
 }
 CPP
-printf 'exited  hello\n\nrefused blocked-commands \n' > "$OUT/executor/wanted"
+printf 'exited  hello\n\nrefused no-push \n' > "$OUT/executor/wanted"
 cat >> "$OUT/mcp/program.cpp" << 'CPP'
 namespace mcp = codeexec::mcp;
 
