@@ -10,7 +10,7 @@ copy=$OUT/copy
 afresh() {
   rm -rf "$copy"
   mkdir -p "$copy/tests/oracle" "$copy/tests/fuzz"
-  cp -R "$ROOT/src" "$ROOT/codeexec.hpp" "$copy/"
+  cp -R "$ROOT/src" "$ROOT/codeexec.hpp" "$ROOT/CMakeLists.txt" "$copy/"
   cp "$ROOT"/tests/oracle/*.cpp "$copy/tests/oracle/"
   cp "$ROOT"/tests/fuzz/*.cpp "$copy/tests/fuzz/"
 }
@@ -60,6 +60,18 @@ long append_twice(long value) { return value; }
 }  // namespace'
 rejoin
 broken "a name in two parts" 'append_twice: rename it in one of json/parse.cpp json/write.cpp'
+add json/write.cpp 'inline namespace v0_1 {' 'namespace {
+void set_member() {}
+}  // namespace'
+rejoin
+broken "a name that hides an exported one" 'set_member: in src/json/write.cpp, and exported by'
+add executor/gate.cpp '#include' '#include "files/files_internal.hpp"'
+broken "definitions where declarations are needed" 'executor needs only the declarations of files'
+sed 's/^\(.*docker  *needs: base\)/\1 place/' "$copy/src/frame.hpp" > "$OUT/frame"
+mv "$OUT/frame" "$copy/src/frame.hpp"
+add docker/create.cpp '#include' '#include "place/place_internal.hpp"'
+rejoin
+broken "a wing in another one" 'place/place_internal.hpp, whose wing places may be missing'
 add json/json_internal.hpp 'inline namespace inner {' 'int wanted_by_nobody(int value);'
 rejoin
 broken "an export that nobody uses" 'wanted_by_nobody: nobody uses it but'
