@@ -33925,6 +33925,7 @@ Expected<std::shared_ptr<const Guard>> guard_of(const ExecutorOptions& options,
       {"disabled_rules", !policy.disabled_rules.empty()},
       {"ask_commands", !policy.ask_commands.empty()},
       {"ask_rules", !policy.ask_rules.empty()},
+      {"max_command_bytes", policy.max_command_bytes != PolicyOptions().max_command_bytes},
       {"delete_guard", options.delete_guard && !wings.own_guard},
       {"roots that are not writable", reads_only && !wings.own_guard}};
   for (const auto& [option, is_set] : asked)
