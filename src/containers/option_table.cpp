@@ -281,7 +281,8 @@ constexpr Option container_rows[] = {
         .help("a static codeexec-mcp of the processor there, which is mounted into containers"),
     place_option,
 };
-static_assert(are_complete(container_rows));
+static_assert(are_complete(container_rows),
+              "a row lacks a column, or has one that its kind has no use for");
 
 }  // namespace
 

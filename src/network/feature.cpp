@@ -44,7 +44,8 @@ constexpr Option network_rows[] = {
         .after("list-rules")
         .help("print the sets of names for --allow-domains"),
 };
-static_assert(are_complete(network_rows));
+static_assert(are_complete(network_rows),
+              "a row lacks a column, or has one that its kind has no use for");
 
 void begin_network(ServerConfig& config) { config.wings.network = open_network; }
 

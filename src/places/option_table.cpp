@@ -144,7 +144,8 @@ constexpr Option place_rows[] = {
         .help("after which Kubernetes ends the pod"),
     place_option,
 };
-static_assert(are_complete(place_rows));
+static_assert(are_complete(place_rows),
+              "a row lacks a column, or has one that its kind has no use for");
 
 }  // namespace
 

@@ -103,7 +103,8 @@ constexpr Option program_rows[] = {
         .after("help")
         .help("print all options"),
 };
-static_assert(are_complete(program_rows));
+static_assert(are_complete(program_rows),
+              "a row lacks a column, or has one that its kind has no use for");
 
 // Options for the person who sets a client up, and not for the server.
 constexpr std::string_view client_options[] = {"--client-config", "--write", "--only-shell",

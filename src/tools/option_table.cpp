@@ -446,7 +446,8 @@ constexpr Option server_rows[] = {
         .help("print the options that are needed most often"),
     of_call<&Invocation::version>("version").in(Option::command_line).help("print the version"),
 };
-static_assert(are_complete(server_rows));
+static_assert(are_complete(server_rows),
+              "a row lacks a column, or has one that its kind has no use for");
 
 }  // namespace
 

@@ -181,6 +181,7 @@ TEST_CASE("policy: each rule can be switched off by its name, and no other goes 
       {"plant", "crontab x"},
       {"opaque-shell-input", "curl x | sh"},
       {"unknown-command", "$X y"}};
+  CHECK(std::size(samples) == Policy::rules().size());
   for (const auto& [disabled, unused] : samples) {
     PolicyOptions options;
     options.disabled_rules = {std::string(disabled)};
