@@ -10,6 +10,7 @@
 #include "tools/server_internal.hpp"
 
 using codeexec::ServerConfig;
+using support::has;
 namespace features = codeexec::features;
 
 namespace {
@@ -30,8 +31,6 @@ std::string read(Features of_server, std::vector<std::string> words) {
   ServerConfig config(of_server);
   return read(config, std::move(words));
 }
-
-bool has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
