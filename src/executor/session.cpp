@@ -3,17 +3,17 @@
 // Each command of a session has a shell of its own. The shell writes its folder and its exported
 // variables into a pipe, at its start and at its end; what differs becomes the session's.
 //
-//   step    what is done, and what follows when it fails                  function, and its thread
-//   enter   copies folder, variables and number of resets                 enter(), the caller's
-//   judge   the copy is judged like any other command                     screen(), the caller's
-//   wrap    no POSIX shell: refused                                       follow_session(), the caller's
-//   pipe    no pipe: not started                                          make_session_pipe()
-//   write   what does not fit is lost: the report is not complete         session_script(), in the shell
-//   end     ended by a signal, timeout or cancel: all stays               hand_on(), of conclude()
-//   parse   not complete, or of another form: all stays                   parse_session_state()
-//   folder  outside of the roots: the session stays in its folder         hand_on()
-//   take    more than 256 variables or 64 KiB: all stays                  take()
-//   reset   since the command began: all stays, without a note            take()
+//   step    what is done, and what follows when it fails            function, and its thread
+//   enter   copies folder, variables and number of resets           enter(), the caller's
+//   judge   the copy is judged like any other command               screen(), the caller's
+//   wrap    no POSIX shell: refused                                 follow_session(), the caller's
+//   pipe    no pipe: not started                                    make_session_pipe()
+//   write   what does not fit is lost: the report is not complete   session_script(), in the shell
+//   end     ended by a signal, timeout or cancel: all stays         hand_on(), of conclude()
+//   parse   not complete, or of another form: all stays             parse_session_state()
+//   folder  outside of the roots: the session stays in its folder   hand_on()
+//   take    more than 256 variables or 64 KiB: all stays            take()
+//   reset   since the command began: all stays, without a note      take()
 //
 // What holds: the state changes under its mutex and only in take() and reset(), so that a command
 // never finds half of what another one left. Each case in which something stays puts a note into

@@ -2,7 +2,7 @@
 //
 //   step      what is done                                     function, and when
 //   options   opens spill_dir, or makes a private folder       set_up_files(), in create()
-//   sandbox   refuses a dir that commands could change        check_out_of_reach(), in create()
+//   sandbox   refuses one that commands could change         check_out_of_reach(), in create()
 //   file      makes it with a random name, mode 0600           the process, as a stream grows
 //   count     adds its size; removes the oldest above a bound  bound_spilled(), in conclude()
 //   end       removes the private folder and all in it         ~PrivateFolder, the last copy
