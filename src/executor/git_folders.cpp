@@ -153,6 +153,8 @@ void GitFinder::add_own(const OpenedGrant& own, bool writable) {
   if (writable) add(found_.own, own.path);
 }
 
+// Called by create() only: a worktree that is made later gets its folders from the next executor.
+// What keeps one from being added is the problem that advice_on() names; the first one counts.
 void GitFinder::look_at(const std::string& folder, bool writable) {
   constexpr std::size_t longest = 4096;
   constexpr std::string_view begin = "gitdir:";

@@ -25,6 +25,7 @@ std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint6
        tail});
 }
 
+// For messages: the shortest text that is exact to the millisecond.
 std::string seconds_text(std::chrono::milliseconds time) {
   if (time == no_limit) return "unlimited";
   const auto seconds = time.count() / 1000;
