@@ -229,7 +229,7 @@ int Execution::descriptor() const { return state_->process ? state_->process->de
 
 const Result& Execution::asked() const noexcept { return state_->asked; }
 
-// The pid is that of the start, also when the command has ended: it may be another process by then.
+// The pid stays when the command has ended: by then it may be that of another process.
 int Execution::pid() const { return state_->process ? state_->process->pid() : -1; }
 
 // Queues the bytes and returns: the event thread writes them when the command has room for them.
