@@ -88,6 +88,8 @@ void set_verdict_fields(Json& object, const Result& r) {
 
 }  // namespace
 
+// The result is valid during the call. Members whose value says nothing are left out, as audit.hpp
+// marks them by `?`.
 Json to_json(const AuditRecord& record) {
   const Result& r = *record.result;
   const auto milliseconds = [](std::chrono::microseconds span) {

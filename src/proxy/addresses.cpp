@@ -63,6 +63,7 @@ bool is_own_address(const SocketAddress& address) {
 
 }  // namespace
 
+// The canonical text, so that two addresses are the same if their texts are.
 std::string SocketAddress::text() const {
   char text[64] = {};
   const void* const bytes = any.sa_family == AF_INET ? static_cast<const void*>(&v4.sin_addr)
@@ -73,6 +74,7 @@ std::string SocketAddress::text() const {
 
 inline namespace inner {
 
+// Called before each connection, as a name may lead to any address: its owner chooses that.
 bool is_public_address(const SocketAddress& address) {
   const bool special = address.any.sa_family == AF_INET
                            ? is_special_v4(ntohl(address.v4.sin_addr.s_addr))
