@@ -59357,7 +59357,8 @@ constexpr Option server_rows[] = {
         .help("print the options that are needed most often"),
     of_call<&Invocation::version>("version").in(Option::command_line).help("print the version"),
 };
-static_assert(are_complete(server_rows));
+static_assert(are_complete(server_rows),
+              "a row lacks a column, or has one that its kind has no use for");
 
 }  // namespace
 
@@ -61511,7 +61512,8 @@ constexpr Option container_rows[] = {
         .help("a static codeexec-mcp of the processor there, which is mounted into containers"),
     place_option,
 };
-static_assert(are_complete(container_rows));
+static_assert(are_complete(container_rows),
+              "a row lacks a column, or has one that its kind has no use for");
 
 }  // namespace
 
@@ -62143,7 +62145,8 @@ constexpr Option place_rows[] = {
         .help("after which Kubernetes ends the pod"),
     place_option,
 };
-static_assert(are_complete(place_rows));
+static_assert(are_complete(place_rows),
+              "a row lacks a column, or has one that its kind has no use for");
 
 }  // namespace
 
@@ -62198,7 +62201,8 @@ constexpr Option network_rows[] = {
         .after("list-rules")
         .help("print the sets of names for --allow-domains"),
 };
-static_assert(are_complete(network_rows));
+static_assert(are_complete(network_rows),
+              "a row lacks a column, or has one that its kind has no use for");
 
 void begin_network(ServerConfig& config) { config.wings.network = open_network; }
 
@@ -65055,7 +65059,8 @@ constexpr Option program_rows[] = {
         .after("help")
         .help("print all options"),
 };
-static_assert(are_complete(program_rows));
+static_assert(are_complete(program_rows),
+              "a row lacks a column, or has one that its kind has no use for");
 
 // Options for the person who sets a client up, and not for the server.
 constexpr std::string_view client_options[] = {"--client-config", "--write", "--only-shell",
