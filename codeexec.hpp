@@ -32933,7 +32933,7 @@ bool possible(Cause cause, const Result& told, Network network, const GitAdvice&
     case Cause::identity:
       return confined || !told.container.empty() || !told.place.empty();
     case Cause::files:
-      // A file that is no program is refused everywhere.
+      // Status 126: the file is no program, and would not run without a sandbox either.
       return confined && told.exit_code != 126 && names(told.sandbox->enforced, "filesystem"sv);
     case Cause::processes:
       return confined && (names(told.sandbox->enforced, "processes"sv) ||
@@ -34464,7 +34464,7 @@ constexpr const char* replaceable_names[] = {
     "packed-refs", "packed-refs.lock", "packed-refs.new", "gc.pid",       "gc.pid.lock",
     "gc.log",      "gc.log.lock",      "shallow",         "shallow.lock", "HEAD.lock"};
 
-// Of which a sandbox can hold a few only, see most_writable.
+// A sandbox can hold the folders of a few only, see most_writable.
 constexpr std::size_t most_repositories = 8;
 
 // A regular file of at most so many bytes; empty when it is none. Never follows a link, and never
@@ -34554,7 +34554,7 @@ const char* GitFinder::add_linked(const OpenedGrant& own, const struct stat& fil
     return "names another folder as the shared one";
   add(found_.readable, shared->path);
   if (!writable) return nullptr;
-  // git makes it with the first commit, and could not.
+  // git makes `logs` with the first commit, and cannot do so in a folder that is only readable.
   if (::mkdirat(shared->fd.get(), "logs", 0777) != 0 && !holds(*shared, "logs", S_IFDIR))
     return "has no folder for logs";
   for (const char* part : {"objects", "refs", "logs"})
@@ -34566,7 +34566,7 @@ const char* GitFinder::add_linked(const OpenedGrant& own, const struct stat& fil
   return nullptr;
 }
 
-// Also a submodule of a linked worktree. Its repository is its alone.
+// Also for a submodule of a linked worktree. No other work tree uses its repository.
 const char* GitFinder::add_submodule(const OpenedGrant& own, const struct stat& tree,
                                      bool writable) {
   constexpr std::size_t longest = std::size_t{64} << 10;
@@ -34630,7 +34630,7 @@ void GitFinder::look_below(const std::string& folder, bool writable) {
   });
 }
 
-// The operator's own word needs no link that leads back.
+// The operator has named this folder, so it need not lead back.
 void GitFinder::look_at_given(const std::string& path) {
   const auto own = open_grant(path);
   if (!own || lies_in_one_of(own->path, roots_)) return;
@@ -34697,7 +34697,7 @@ std::string_view host_variable(const char* name) {
   return value ? value : "";
 }
 
-// What stands behind a `=`; `at` is at the end of the line then.
+// Reads the value behind a `=`, and moves `at` to the end of its line.
 std::string git_value_at(std::string_view text, std::size_t& at) {
   std::string value;
   std::size_t size = 0;  // without the blanks at its end
@@ -35811,7 +35811,7 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
 PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
-  // An empty one is removed without a descriptor more, of which there may be none.
+  // An empty folder is removed without opening anything: descriptors may have run out.
   ::unlinkat(fd_.get(), "tmp", AT_REMOVEDIR);
   if (::rmdir(path_.c_str()) == 0) return;
   TreeRemoval(fd_.get()).run();
@@ -36037,10 +36037,11 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
   const std::string fd = std::to_string(descriptor);
   std::string script = "set --;";
   for (std::size_t i = 1; i <= parts; ++i) append_all(script, "$%", {i});
-  // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
-  // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
-  // line with it, so that errors in it name its own lines. After the script $2 says that nothing is
-  // left to report; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
+  // The report goes to descriptor 8. That is closed for the script, and the shell has it back for
+  // the trap; ksh, zsh and yash would not, so it stays open in them. The script begins on the first
+  // line, so that errors name its own lines. Once $2 is the mark, the lines after the script
+  // report, and our trap adds nothing. A trap of the script's own on EXIT takes the place of ours,
+  // and sees the script's $?.
   return concat(
       "%{ %; } 2>/dev/null >&8;trap '{ case ${2-} in %);;*)%;esac; } 2>/dev/null||:' EXIT;case "
       "${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"%\";;*)eval \"%\" 8>&-;esac\n{ "
@@ -36435,7 +36436,7 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
   for (const bool is_err : {false, true}) {
     const std::string& file = is_err ? ended.err_file : ended.out_file;
     if (file.empty()) continue;
-    // What an empty one takes, so that their number is bounded, too.
+    // Counted for each file besides its bytes, so that the number of files is bounded, too.
     constexpr std::uint64_t least = 4096;
     const std::uint64_t size = least + (is_err ? ended.err_counts : ended.out_counts).file_bytes;
     spilled.push_back({std::string(base_name(file)), size});
@@ -36567,7 +36568,8 @@ std::vector<std::string> WatchedFiles::changes() const {
   return changed;
 }
 
-// An entry that only the second look cut off at a bound is still there.
+// True if the entry is gone or differs. The second look may have left it out at a bound, so the
+// file itself is asked.
 bool WatchedFiles::is_another(const std::pair<const std::string, std::string>& known) {
   struct stat status {};
   return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -36613,7 +36615,8 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
       return true;
     }
     look_at_settings(place, whole + '/');
-    // A submodule is called as its path is, and may have some of its own.
+    // The folder of a submodule is named as a rule by its path, which may have several parts; it
+    // may hold `modules` of its own.
     const bool is_one = prints_.count(concat("%%/config", {place.start, whole})) != 0;
     if (repositories > 1)
       look_at_entries(place, is_one ? whole + "/modules" : whole, repositories - 1);
@@ -36972,7 +36975,7 @@ bool is_special_v6(const in6_addr& address) {
   if (high == 0 && middle == 0xffff) return is_special_v4(low);              // ::ffff:0:0/96
   if (high == 0x0064ff9b00000000 && middle == 0) return is_special_v4(low);  // NAT64
   if (high >> 48 == 0x2002) return is_special_v4(static_cast<std::uint32_t>(high >> 16));  // 6to4
-  // All others are outside of 2000::/3, but 2001::/23, with Teredo and other protocols' own.
+  // Special are all others outside of 2000::/3, and 2001::/23 in it: Teredo and other protocols.
   return high >> 61 != 1 || high >> 41 == 0x200100 >> 1;
 }
 

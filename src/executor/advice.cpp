@@ -151,7 +151,7 @@ bool possible(Cause cause, const Result& told, Network network, const GitAdvice&
     case Cause::identity:
       return confined || !told.container.empty() || !told.place.empty();
     case Cause::files:
-      // A file that is no program is refused everywhere.
+      // Status 126: the file is no program, and would not run without a sandbox either.
       return confined && told.exit_code != 126 && names(told.sandbox->enforced, "filesystem"sv);
     case Cause::processes:
       return confined && (names(told.sandbox->enforced, "processes"sv) ||

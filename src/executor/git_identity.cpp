@@ -30,7 +30,7 @@ std::string_view host_variable(const char* name) {
   return value ? value : "";
 }
 
-// What stands behind a `=`; `at` is at the end of the line then.
+// Reads the value behind a `=`, and moves `at` to the end of its line.
 std::string git_value_at(std::string_view text, std::size_t& at) {
   std::string value;
   std::size_t size = 0;  // without the blanks at its end

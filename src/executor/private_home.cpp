@@ -234,7 +234,7 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
 PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
-  // An empty one is removed without a descriptor more, of which there may be none.
+  // An empty folder is removed without opening anything: descriptors may have run out.
   ::unlinkat(fd_.get(), "tmp", AT_REMOVEDIR);
   if (::rmdir(path_.c_str()) == 0) return;
   TreeRemoval(fd_.get()).run();

@@ -189,10 +189,11 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
   const std::string fd = std::to_string(descriptor);
   std::string script = "set --;";
   for (std::size_t i = 1; i <= parts; ++i) append_all(script, "$%", {i});
-  // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
-  // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
-  // line with it, so that errors in it name its own lines. After the script $2 says that nothing is
-  // left to report; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
+  // The report goes to descriptor 8. That is closed for the script, and the shell has it back for
+  // the trap; ksh, zsh and yash would not, so it stays open in them. The script begins on the first
+  // line, so that errors name its own lines. Once $2 is the mark, the lines after the script
+  // report, and our trap adds nothing. A trap of the script's own on EXIT takes the place of ours,
+  // and sees the script's $?.
   return concat(
       "%{ %; } 2>/dev/null >&8;trap '{ case ${2-} in %);;*)%;esac; } 2>/dev/null||:' EXIT;case "
       "${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"%\";;*)eval \"%\" 8>&-;esac\n{ "

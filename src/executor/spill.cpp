@@ -79,7 +79,7 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
   for (const bool is_err : {false, true}) {
     const std::string& file = is_err ? ended.err_file : ended.out_file;
     if (file.empty()) continue;
-    // What an empty one takes, so that their number is bounded, too.
+    // Counted for each file besides its bytes, so that the number of files is bounded, too.
     constexpr std::uint64_t least = 4096;
     const std::uint64_t size = least + (is_err ? ended.err_counts : ended.out_counts).file_bytes;
     spilled.push_back({std::string(base_name(file)), size});

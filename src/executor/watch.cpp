@@ -119,7 +119,8 @@ std::vector<std::string> WatchedFiles::changes() const {
   return changed;
 }
 
-// An entry that only the second look cut off at a bound is still there.
+// True if the entry is gone or differs. The second look may have left it out at a bound, so the
+// file itself is asked.
 bool WatchedFiles::is_another(const std::pair<const std::string, std::string>& known) {
   struct stat status {};
   return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -165,7 +166,8 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
       return true;
     }
     look_at_settings(place, whole + '/');
-    // A submodule is called as its path is, and may have some of its own.
+    // The folder of a submodule is named as a rule by its path, which may have several parts; it
+    // may hold `modules` of its own.
     const bool is_one = prints_.count(concat("%%/config", {place.start, whole})) != 0;
     if (repositories > 1)
       look_at_entries(place, is_one ? whole + "/modules" : whole, repositories - 1);
