@@ -8693,9 +8693,9 @@ class ShellRunner {
   void run_and_or(const ShellNode& node);
   void run_if(const ShellNode& node);
   void run_case(const ShellNode& node);
-  // Runs a loop's parts until nothing new can come of another round: what a round changes and an
-  // earlier part of the next one reads is not known from then on. `variable` is what that of a for
-  // loop has in each round.
+  // Fixed point of a loop: runs its parts until a round changes nothing that the next round reads,
+  // but at most twice. What a round changes of that is unknown from then on. `variable` is what
+  // that of a for loop has in each round.
   void run_rounds(const ShellNode& node, const ShellVariable& variable);
   void run_for(const ShellNode& node);
   void run_pipeline(const ShellNode& node);
@@ -8864,7 +8864,7 @@ ShellEffects ShellBodies::run(ShellRunner& runner, ShellRange nodes, std::string
     const auto read = recording.read.find(changed);
     if (read != recording.read.end() && read->second.used) effects.carried.push_back(changed);
   }
-  // What it has read, the body around it has read.
+  // Reads of this body count as reads of the body around it.
   for (const auto& [read, variable] : recording.read)
     walk.scopes.note_read(read, variable, variable.used);
   walk.scopes.note_activation(recording.outermost);
@@ -25737,8 +25737,8 @@ std::string why_no_namespaces(int error) {
 
 CODEEXEC_INNER {
 
-// The feature that is missed least goes first. When a network of its own is the only one left, it
-// was at fault: it goes, and the others come back.
+// Drops one optional namespace, the least important first. When a network of its own is the only
+// one left, it was at fault: it is dropped, and the others come back.
 Expected<void> SandboxFitter::leave_out_namespace(long error) {
   const int number = error != 0 ? static_cast<int>(-error) : ENOSYS;
   const std::string why = concat("no namespaces can be made here: %", {why_no_namespaces(number)});
@@ -29367,7 +29367,7 @@ struct Process::State {
   Phase phase = Phase::running;
   Outcome stopped_as = Outcome::exited;  // another one once it was asked to end
   bool was_idle = false;                 // that was for its idle_timeout
-  bool reads_in_place = false;           // nothing but the capture needs the bytes of the pipes
+  bool reads_in_place = false;           // no hash, mask, callback or terminal needs the bytes
   Streams io;
   Timers times = Timers();
   std::mutex mutex = {};
@@ -30952,7 +30952,8 @@ ProcessResult run_process(const ProcessOptions& options) {
 
 namespace {
 
-// The process in which this thread calls callbacks; a fork made in one has no such thread.
+// Id of the process in which this thread calls callbacks, or 0. A fork made in a callback copies
+// the value and has no such thread, so the id is compared.
 thread_local pid_t event_thread_of = 0;
 
 }  // namespace
@@ -32789,6 +32790,17 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 
 // executor/advice.cpp -----------------------------------------------------------------------------
 // Why a command may have failed here and not elsewhere, and what a result says then.
+//
+//   question                            answer                                   function
+//   did it fail?                        no: no advice                            cause_of_failure()
+//   which text stands in its output?    the first row of symptoms; stderr first  cause_in()
+//   can that be, as it is held here?    no: the next row                         possible()
+//   no text, not the host's network?    a row of quiet_failures                  cause_of_failure()
+//   what is allowed, what allows more?  a note of the result                     advice_for()
+//
+// Called by conclude(), once for each command. The output is hostile and may show any of these
+// texts: the worst that follows is a note that does not fit, as nothing else depends on it. Only
+// the last 64 KiB of each stream that is kept are searched.
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -32900,6 +32912,8 @@ bool shows(std::string_view text, std::string_view printed, std::string_view bef
 }
 
 // Whether a command that is held so can fail for that.
+// Keeps the advice from naming options that would change nothing: what is not confined fails for
+// another reason.
 bool possible(Cause cause, const Result& told, Network network, const GitAdvice& git) {
   const bool confined = told.sandbox && told.sandbox->mode != SandboxMode::off;
   const auto names = [&](const std::vector<std::string>& features, std::string_view name) {
@@ -32919,7 +32933,7 @@ bool possible(Cause cause, const Result& told, Network network, const GitAdvice&
     case Cause::identity:
       return confined || !told.container.empty() || !told.place.empty();
     case Cause::files:
-      // A file that is no program is refused everywhere.
+      // Status 126: the file is no program, and would not run without a sandbox either.
       return confined && told.exit_code != 126 && names(told.sandbox->enforced, "filesystem"sv);
     case Cause::processes:
       return confined && (names(told.sandbox->enforced, "processes"sv) ||
@@ -32934,6 +32948,8 @@ bool possible(Cause cause, const Result& told, Network network, const GitAdvice&
   return confined;
 }
 
+// A row whose cause cannot be is skipped, and the next rows are looked at: "permission denied"
+// stands in several. Rows of one cause stand together, so that possible() is asked once for them.
 Cause cause_in(std::string_view output, const Result& told, Network network, const GitAdvice& git) {
   constexpr std::size_t most = std::size_t{64} << 10;  // the reason stands at the end
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
@@ -32952,6 +32968,8 @@ Cause cause_in(std::string_view output, const Result& told, Network network, con
   return Cause::none;
 }
 
+// A program that was asked to be quiet is known by its exit status, and only where nothing stands
+// in stderr.
 Cause cause_of_failure(const ProcessResult& ended, const Result& told, Network network,
                        const GitAdvice& git) {
   if (ended.succeeded()) return Cause::none;
@@ -32968,6 +32986,7 @@ Cause cause_of_failure(const ProcessResult& ended, const Result& told, Network n
 }
 
 // What is allowed, and which option allows more.
+// Read by a model, so each says what commands can do here; options are named for the operator.
 std::string advice_for(Cause cause, Network network, const GitAdvice& git,
                        const std::string& writable) {
   switch (cause) {
@@ -33036,6 +33055,8 @@ constexpr AskedFeature asked_features[] = {
 
 CODEEXEC_INNER {
 
+// What only a plain sh lacks is no advice for another shell. `writable` is called when there is a
+// cause, since most commands succeed.
 std::string advice_on(const ProcessResult& ended, const Result& told, Network network,
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable) {
@@ -33045,6 +33066,7 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
   return advice_for(cause, network, git, writable());
 }
 
+// An entry of the report begins with the feature, then a colon and the reason.
 std::string_view reason_missing(const SandboxReport& report, std::string_view feature) {
   for (const std::string& gap : report.missing)
     if (starts_with(gap, concat("%: ", {feature})))
@@ -33052,6 +33074,7 @@ std::string_view reason_missing(const SandboxReport& report, std::string_view fe
   return {};
 }
 
+// A limit that another one stands in for is no gap: it is in force in another form.
 std::string note_of_gaps(const SandboxReport& report, Network asked) {
   const auto is_missing = [&report](const char* feature) {
     return !reason_missing(report, feature).empty();
@@ -33281,7 +33304,7 @@ struct Executor::Gate {
       if (is_file(path)) delete_guard->mark_created(path);
   }
   std::string writable(const Ending& ending) const;
-  // Writes into `told` what is known once a command has ended. `ended` may be part of it.
+  // Completes the result `told` after the command has ended. `ended` may be part of `told`.
   void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
   // Masks secrets in a result. Call it once.
   void mask(Result& result) const;
@@ -33302,12 +33325,19 @@ struct Executor::Gate {
 // executor/approval.cpp ---------------------------------------------------------------------------
 // Commands that a person must approve.
 //
-//   Policy::judge() says must_ask, and no other check refuses the command
-//     approved for the session before          -> it runs; the answer is "remembered"
-//     no callback, or where none may wait      -> refused
-//     the command is cancelled, also meanwhile -> cancelled
-//     once, session                            -> it runs; the second is remembered
-//     no                                       -> refused
+// A guard says must_ask, and no other check refuses the command. Then, in this order:
+//
+//   check                                 what follows                        function
+//   approved for the session before       it runs; the answer: "remembered"   ask()
+//   no callback, or in the event thread   refused                             reject_unasked()
+//   cancelled before or during the call   cancelled, whatever the answer is   ask()
+//   the answer is no, or there is none    refused, with the rule that asked   ask()
+//   the answer is once                    it runs; the same is asked again    ask()
+//   the answer is session                 it runs; its print is remembered    ask()
+//
+// What holds: no mutex is held while a person is asked, so that several may be asked at a time, and
+// the command has no slot yet. All copies of an executor share the prints, of which the oldest goes
+// when there are 1,000. A print is a hash, so that it keeps no secret of the command.
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -33335,6 +33365,7 @@ std::string print_of(const Approval& approval, const Command& command,
 
 }  // namespace
 
+// The command's own callback is stronger. The event thread cannot wait for a person.
 Function<void(Approval&)> Executor::Gate::who_asks(const Command& command) const {
   if (in_event_thread()) return {};
   return command.on_ask ? command.on_ask : options.on_ask;
@@ -33346,6 +33377,7 @@ void Executor::Admission::reject_unasked() {
          {question.message}, question.begin, question.end);
 }
 
+// Called by admit() in the thread of run() or start(), which waits for the answer without a bound.
 void Executor::Admission::ask(const Gate& gate, const Command& command) {
   Approval approval;
   approval.command = result.command;
@@ -33393,6 +33425,18 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
 
 // executor/command.cpp ----------------------------------------------------------------------------
 // Commands, results, and handles on commands that run.
+//
+//   state of a handle  event                        next         function, and its thread
+//   made               refused, or failed to start  done         start(), the caller's
+//   made               the process runs             running      start()
+//   running            cancel()                     running      Process::cancel(), any
+//   running            the last handle goes away    killed       ~Process(), any; it waits
+//   running, killed    the process has ended        concluded    on_end of start(), event thread
+//   concluded          on_end has returned          done         the process, event thread
+//
+// What holds: without a process a handle is done, and `known` has all there is. With one, only the
+// event thread writes `known`, and only before the process is done(). `asked` does not change once
+// start() has returned. In the event thread the last handle is dropped without a wait.
 
 namespace {
 
@@ -33473,6 +33517,7 @@ Command Command::program(std::vector<std::string> argv) {
   return command;
 }
 
+// For a person or a log: the words may change, so that programs read the members.
 std::string Result::summary() const {
   std::string text;
   switch (outcome) {
@@ -33521,6 +33566,9 @@ struct Execution::State {
   }
 };
 
+// The end is taken in this order: conclude, mask, slot, record, the command's on_end, home. The
+// slot is free before the callbacks, which may start the next command. The input is copied, as the
+// Command need not live until the end.
 Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
   Admission admission;
@@ -33575,6 +33623,7 @@ bool Execution::wait_for(std::chrono::milliseconds time) const {
   return !state_->process || state_->process->wait_for(time);
 }
 
+// Puts the end of the process and what conclude() has found into one Result.
 Result Execution::wait() const {
   if (!state_->process) return *state_->known;
   const ProcessResult& ended = state_->process->wait();
@@ -33592,8 +33641,10 @@ int Execution::descriptor() const { return state_->process ? state_->process->de
 
 const Result& Execution::asked() const noexcept { return state_->asked; }
 
+// The pid stays when the command has ended: by then it may be that of another process.
 int Execution::pid() const { return state_->process ? state_->process->pid() : -1; }
 
+// Queues the bytes and returns: the event thread writes them when the command has room for them.
 Expected<void> Execution::write(std::string_view bytes) const {
   if (state_->process) return state_->process->write(bytes);
   return make_error(ErrorCode::io, "the command is not running, so it reads no input");
@@ -33613,6 +33664,7 @@ Expected<void> Execution::resize(int rows, int cols) const {
   return make_error(ErrorCode::unsupported, "the command did not start, and has no terminal");
 }
 
+// A command without a process has printed nothing, so the cursor stays where it was.
 OutputChunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   if (state_->process) return state_->process->read(stream, cursor, max_lines);
   OutputChunk nothing;
@@ -33622,6 +33674,21 @@ OutputChunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max
 
 // executor/confinement.cpp ------------------------------------------------------------------------
 // What the sandbox of a local executor grants.
+//
+// complete_sandbox() is called once, by create(), and takes the steps below in this order. With the
+// sandbox off it only checks that no option needs one.
+//
+//   source of a grant                     right    function
+//   workspace, if there are no roots      write    grant_roots()
+//   a root that may be written            write    grant_roots()
+//   a root that may be read               read     grant_roots()
+//   venv_path, skills_dir, spill_dir      read     grant_needed()
+//   shell                                 read     grant_needed()
+//   the PATH of the commands              read     complete_sandbox(), as the search_path
+//
+// What holds: no root and no needed path grants `/`, and a needed path no home directory. A root
+// within one that allows more cannot be held: that is an error in strict mode, and a gap of the
+// report otherwise.
 
 namespace {
 
@@ -33639,6 +33706,7 @@ std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permis
   return joined(paths, ", "sv);
 }
 
+// An absolute path, with the links that it was given with: the sandbox looks at each link in it.
 std::string path_from_here(const std::string& path) {
   if (starts_with(path, "/"sv)) return path;
   const auto here = canonical_path(".");
@@ -33834,7 +33902,29 @@ Expected<void> complete_sandbox(const LocalOptions& options, const std::string& 
 }
 
 // executor/gate.cpp -------------------------------------------------------------------------------
-// The gate: policy, work_dir, deadline, session, record.
+// The gate: the checks that every command passes, its end and its record.
+//
+// A command takes these steps in the thread that calls run() or start(). The first refusal or
+// failure stands, and the steps after it are left out, but for mask and record.
+//
+//   step      refuses or fails as                 function, and what it does besides
+//   session   -                                   enter(): takes folder and variables
+//   form      rule "command"                      check_form()
+//   policy    a rule of the guard, or a question  check_policy()
+//   deadline  rule "timeout"                      check_timeout(): cuts it to max_timeout
+//   work_dir  rule "work_dir"                     check_work_dir(): keeps the folder open
+//   files     rule "read-only", "delete-guard"    check_files(): if a root or option asks for it
+//   approval  the rule that asks, or cancelled    ask(): if there is a question
+//   slot      cancelled, or not started           take_slot(): if there is a max_concurrent
+//   place     a step, or rule "command"           place(): home, variables, sandbox, argv
+//   start     a step                              run() or launch() of the process
+//   end       -                                   conclude(): notes, session, changed files
+//   mask      -                                   mask(): secrets in the texts of the result
+//   record    a note in the result                record(): of each command, refused or not
+//
+// What holds: a command is admitted as long as its rule and its message are both empty. check() and
+// judge() take the steps to `files` and mask what they say; they ask no person, change nothing and
+// are not recorded. After start() the steps from `end` on are taken by the event thread.
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator) {
   std::string result;
@@ -33857,6 +33947,8 @@ std::string note_of_left_behind(const ProcessResult& ended) {
 
 }  // inner
 
+// What the command needs cannot be had, which says nothing about the command. ECANCELED alone makes
+// it a cancelled one.
 void Executor::Admission::fail(const Error& error, const char* step) {
   result.outcome = error.system_error == ECANCELED ? Outcome::cancelled : Outcome::not_started;
   result.system_error = error.system_error;
@@ -33864,6 +33956,8 @@ void Executor::Admission::fail(const Error& error, const char* step) {
   result.message = error.message;
 }
 
+// A rule refuses the command. `begin` and `end` are bytes of the command as it was given: mask()
+// moves them.
 void Executor::Admission::reject(std::string_view rule, const char* message, Pieces values,
                                  std::size_t begin, std::size_t end) {
   result.outcome = Outcome::refused;
@@ -33879,6 +33973,7 @@ std::string Executor::describe_place() const { return {}; }
 
 namespace {
 
+// Called before anything is made. The error names the option.
 Expected<void> check_general_options(const ExecutorOptions& options) {
   const std::pair<const char*, std::chrono::milliseconds> times[] = {
       {"timeout", options.timeout},
@@ -33909,6 +34004,9 @@ class OpenGuard final : public Guard {
   bool can_read(std::string_view, std::string_view) const override { return true; }
 };
 
+// The guard that judges the commands: a policy, the program's own guard, or one that lets all pass.
+// Without a policy an option that needs one is an error, so that no limit is dropped in silence.
+// The program's own guard can serve read-only roots and the delete guard.
 Expected<std::shared_ptr<const Guard>> guard_of(const ExecutorOptions& options,
                                                 const ExecutorWings& wings) {
   const PolicyOptions& policy = options.policy;
@@ -33938,6 +34036,8 @@ Expected<std::shared_ptr<const Guard>> guard_of(const ExecutorOptions& options,
 
 }  // namespace
 
+// Called once by create() of each kind of executor, before there is a copy. If a step fails, gate_
+// stays null and no executor is made. The audit file comes last, as opening it makes it.
 Expected<void> Executor::set_up(const ExecutorOptions& options, const ExecutorWings& wings,
                                 const std::vector<std::string>& secrets,
                                 FilesElsewhere* elsewhere) {
@@ -33959,6 +34059,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options, const ExecutorWi
   return {};
 }
 
+// Keeps the canonical path, so that a later chdir() of the program does not move the workspace.
 Expected<void> Executor::Gate::find_workspace() {
   std::string& workspace = options.workspace;
   if (elsewhere) {
@@ -33982,6 +34083,7 @@ Expected<void> Executor::Gate::set_up_guards() {
   return {};
 }
 
+// A record without the name of the host is still one: a failure of gethostname() is passed over.
 Expected<void> Executor::Gate::set_up_audit(const ExecutorWings& wings) {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) host = name;
@@ -34013,6 +34115,8 @@ Expected<std::string> Executor::canonical(std::string_view path, std::string_vie
 
 const FilesElsewhere* Executor::elsewhere() const noexcept { return gate_->elsewhere; }
 
+// Called for each command, and by tools. Elsewhere no directory is opened, and an empty work_dir is
+// the workspace without a look at the other side.
 Expected<UniqueFd> Executor::open_work_dir(std::string_view work_dir, std::string* path) const {
   Expected<std::string> found = workspace();
   if (!work_dir.empty() || !gate_->elsewhere)
@@ -34021,6 +34125,7 @@ Expected<UniqueFd> Executor::open_work_dir(std::string_view work_dir, std::strin
   return gate_->paths.open_found(found, !gate_->elsewhere);
 }
 
+// Refuses mistakes of the caller, whatever the text of the command is.
 bool Executor::Admission::check_form(const Command& command) {
   const char* message = nullptr;
   if (!command.argv.empty() && !command.script.empty())
@@ -34033,6 +34138,8 @@ bool Executor::Admission::check_form(const Command& command) {
   return !message;
 }
 
+// A question is no refusal yet: the checks after this may refuse the command, and then no person is
+// asked. The files of the command are looked for only if a check or the caller needs them.
 bool Executor::Admission::check_policy(const Gate& gate, const std::string& work_dir,
                                        Judgement& judgement, bool in_full) {
   judgement = gate.guard->judge(result.command, work_dir, in_full || gate.guards_files());
@@ -34044,6 +34151,8 @@ bool Executor::Admission::check_policy(const Gate& gate, const std::string& work
   return admitted();
 }
 
+// Takes the times of the command or else the executor's. A background command has only those that
+// it brings, and max_timeout does not bound it.
 bool Executor::Admission::check_timeout(const ExecutorOptions& options, const Command& command) {
   result.timeout = command.timeout.value_or(command.background ? no_limit : options.timeout);
   result.idle_timeout =
@@ -34062,7 +34171,8 @@ bool Executor::Admission::check_timeout(const ExecutorOptions& options, const Co
   return true;
 }
 
-// `path` is the canonical path, when that is known.
+// `path` is the canonical path, when that is known. A shortage of descriptors or memory is no
+// refusal: the same command may pass when it is asked for again.
 bool Executor::Admission::check_work_dir(const Gate& gate, const Command& command,
                                          bool in_session_folder, Expected<UniqueFd>&& found,
                                          const std::string& path) {
@@ -34085,6 +34195,8 @@ bool Executor::Admission::check_work_dir(const Gate& gate, const Command& comman
   return false;
 }
 
+// All that may refuse a command by what is known of it. The text of the command is hostile: it is
+// read, and nothing of it is run.
 void Executor::Admission::screen(const Executor& executor, const Command& given,
                                  Judgement& judgement, bool in_full) {
   const Gate& gate = *executor.gate_;
@@ -34107,6 +34219,9 @@ void Executor::Admission::screen(const Executor& executor, const Command& given,
     check_files(executor, command, judgement);
 }
 
+// The steps after screen() may wait: for a person, for a slot, for a place that has to be reached.
+// They come in this order, so that no person is asked about a command that a check refuses, and a
+// command that waits for a person holds no slot.
 void Executor::Admission::admit(const Executor& executor, const Command& given) {
   const Gate& gate = *executor.gate_;
   const ExecutorOptions& options = gate.options;
@@ -34144,6 +34259,7 @@ void Executor::Admission::admit(const Executor& executor, const Command& given) 
   if (auto placed = executor.place(command, *this); !placed) this->fail(placed.error(), "setup");
 }
 
+// The folders that commands may change, for the advice on a failure.
 std::string Executor::Gate::writable(const Ending& ending) const {
   std::vector<std::string> writable;
   for (const Root& root : paths.roots())
@@ -34152,6 +34268,9 @@ std::string Executor::Gate::writable(const Ending& ending) const {
   return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
 }
 
+// Called once for each command whose start did not fail: by the thread of run(), or by the event
+// thread after start(), where it holds up the other started commands. The log comes last, with all
+// notes in it.
 void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
                               Result& told) const {
   remember(ending.read_files, ending.created_files);
@@ -34179,6 +34298,7 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   ending.log(told, ended);
 }
 
+// A mark that lies within a secret becomes one near it, and stays within the text.
 void Executor::Gate::mask(Result& result) const {
   if (redactor.empty()) return;
   // The offending bytes are those of the masked command from here on.
@@ -34193,6 +34313,9 @@ void Executor::Gate::mask(Result& result) const {
   result.rule_end = std::min(end, result.command.size());
 }
 
+// What a record says of the caller. start() makes it before the command runs, as the Command need
+// not live until the end. Names come from clients and are cut to 1 KiB; of the input only size and
+// hash are kept.
 AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
   constexpr std::size_t longest_name = 1024;
   AuditRecord record;
@@ -34215,6 +34338,8 @@ AuditRecord Executor::Gate::record_of(const Command& command, std::string time) 
   return record;
 }
 
+// Calls on_audit for one command at a time, then writes to the audit log. A failure of the log is a
+// note, and the outcome of the command stands.
 void Executor::Gate::record(Result& result, AuditRecord record) const {
   if (!recording()) return;
   record.result = &result;
@@ -34226,6 +34351,8 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
   add_note(result.notes, "%", {audit->append(record)});
 }
 
+// The slot is given back before the record is made, so that the next command does not wait for the
+// log or for on_audit.
 Result Executor::run(const Command& command) const {
   const CancellationPause pause;
   Admission admission;
@@ -34243,6 +34370,7 @@ Result Executor::run(const Command& command) const {
   return std::move(result);
 }
 
+// For what tools do without a command. They have made their checks before.
 void Executor::record(Result& result, const Command& asked) const {
   const CancellationPause pause;
   gate_->mask(result);
@@ -34266,6 +34394,8 @@ Result Executor::check(const Command& command) const {
   return std::move(admission.result);
 }
 
+// A refusal or failure of a later check takes the place of a verdict that would let the command run
+// or ask.
 Judgement Executor::judge(const Command& command) const {
   const CancellationPause pause;
   Judgement judgement;
@@ -34334,7 +34464,7 @@ constexpr const char* replaceable_names[] = {
     "packed-refs", "packed-refs.lock", "packed-refs.new", "gc.pid",       "gc.pid.lock",
     "gc.log",      "gc.log.lock",      "shallow",         "shallow.lock", "HEAD.lock"};
 
-// Of which a sandbox can hold a few only, see most_writable.
+// A sandbox can hold the folders of a few only, see most_writable.
 constexpr std::size_t most_repositories = 8;
 
 // A regular file of at most so many bytes; empty when it is none. Never follows a link, and never
@@ -34424,7 +34554,7 @@ const char* GitFinder::add_linked(const OpenedGrant& own, const struct stat& fil
     return "names another folder as the shared one";
   add(found_.readable, shared->path);
   if (!writable) return nullptr;
-  // git makes it with the first commit, and could not.
+  // git makes `logs` with the first commit, and cannot do so in a folder that is only readable.
   if (::mkdirat(shared->fd.get(), "logs", 0777) != 0 && !holds(*shared, "logs", S_IFDIR))
     return "has no folder for logs";
   for (const char* part : {"objects", "refs", "logs"})
@@ -34436,7 +34566,7 @@ const char* GitFinder::add_linked(const OpenedGrant& own, const struct stat& fil
   return nullptr;
 }
 
-// Also a submodule of a linked worktree. Its repository is its alone.
+// Also for a submodule of a linked worktree. No other work tree uses its repository.
 const char* GitFinder::add_submodule(const OpenedGrant& own, const struct stat& tree,
                                      bool writable) {
   constexpr std::size_t longest = std::size_t{64} << 10;
@@ -34457,6 +34587,8 @@ void GitFinder::add_own(const OpenedGrant& own, bool writable) {
   if (writable) add(found_.own, own.path);
 }
 
+// Called by create() only: a worktree that is made later gets its folders from the next executor.
+// What keeps one from being added is the problem that advice_on() names; the first one counts.
 void GitFinder::look_at(const std::string& folder, bool writable) {
   constexpr std::size_t longest = 4096;
   constexpr std::string_view begin = "gitdir:";
@@ -34498,7 +34630,7 @@ void GitFinder::look_below(const std::string& folder, bool writable) {
   });
 }
 
-// The operator's own word needs no link that leads back.
+// The operator has named this folder, so it need not lead back.
 void GitFinder::look_at_given(const std::string& path) {
   const auto own = open_grant(path);
   if (!own || lies_in_one_of(own->path, roots_)) return;
@@ -34548,6 +34680,15 @@ GitFolders find_git_folders(const std::vector<std::string>&, const std::vector<s
 // git is not asked: it would be a process more for each executor, and it looks around in the folder
 // where it runs. Of all that stands in the files nothing but these two is used, as there may be
 // tokens.
+//
+//   file; a later one is stronger                 when                         function
+//   /etc/gitconfig                                always                       git_identity()
+//   the one that GIT_CONFIG_GLOBAL names          it is set: not the next two  git_identity()
+//   $XDG_CONFIG_HOME/git/config, or in ~/.config  otherwise                    git_identity()
+//   ~/.gitconfig                                  otherwise                    git_identity()
+//   what include.path names, in its place         at most 32 files in all      take()
+//
+// A file that is missing, too long or not readable counts as an empty one.
 
 namespace {
 
@@ -34556,7 +34697,7 @@ std::string_view host_variable(const char* name) {
   return value ? value : "";
 }
 
-// What stands behind a `=`; `at` is at the end of the line then.
+// Reads the value behind a `=`, and moves `at` to the end of its line.
 std::string git_value_at(std::string_view text, std::size_t& at) {
   std::string value;
   std::size_t size = 0;  // without the blanks at its end
@@ -34589,6 +34730,8 @@ std::string git_value_at(std::string_view text, std::size_t& at) {
 
 CODEEXEC_INNER {
 
+// The text may be hostile: the config of a submodule lies where commands may write. A line without
+// a value is passed over.
 void for_each_git_setting(std::string_view text,
                           FunctionRef<void(std::string_view, const std::string&)> callback) {
   std::string section;
@@ -34644,6 +34787,8 @@ void GitConfig::read(const std::string& path) {
       *file, [&](std::string_view key, const std::string& value) { take(key, value, path); });
 }
 
+// The value goes into another file of git's, so it is quoted; one with control characters is
+// dropped.
 void GitConfig::take(std::string_view key, const std::string& value, const std::string& path) {
   constexpr std::size_t longest = 256;
   if (key == "include.path"sv) {
@@ -34824,6 +34969,18 @@ void Executor::Gate::guard_deletions(const std::list<Target>& targets, Admission
   if (!allowed) admission.reject("delete-guard", "%", {allowed.error().message}, begin, end);
 }
 
+// The last check of screen(), with read-only roots or a delete guard.
+//
+//   the command or a file of it             what follows                         function
+//   the text cannot be read                 refused                              check_files()
+//   a changed file cannot be resolved       refused                              find_target()
+//   a read file cannot be resolved          passed over: it is not remembered    find_target()
+//   a change in or around a read-only root  refused, rule "read-only"            guard_read_only()
+//   deletes what was not read or made       refused, rule "delete-guard"         guard_deletions()
+//   reads or makes a file                   remembered once the command has run  remember()
+//
+// This looks at the disk before the command runs, and the disk may change until then. It keeps a
+// model from mistakes; only a sandbox holds a hostile command.
 void Executor::Admission::check_files(const Executor& executor, const Command& command,
                                       const Judgement& judgement) {
   const Gate& gate = *executor.gate_;
@@ -35011,6 +35168,25 @@ struct LocalExecutor::Place {
 
 // executor/local.cpp ------------------------------------------------------------------------------
 // The executor of this host.
+//
+//   step of create()  what fails it                                      function
+//   environment       a workspace or venv that cannot be used            Environment::create()
+//   gate              an option of the gate                              set_up()
+//   shell, skills     no program; no directory                           create()
+//   homes             no folder can be made                              make_homes()
+//   sandbox           grants, limits or a network that cannot be had     make_sandbox()
+//   file rules        a root that is gone                                make_file_rules()
+//
+//   step of place()   what keeps the command from starting               function
+//   home              no folder can be made                              next_home()
+//   variables         a venv or variable that cannot be used             resolve()
+//   skills            nothing: a note says why there is no link          link_skills(), once
+//   confine           strict, and a granted path has been replaced       confine()
+//   words             no POSIX shell for a session                       words_to_run()
+//   descriptor 3      no pipe, or no memory for a long script            open_session_pipe()
+//
+// What holds: a Place does not change after create(), but for skills_linked under its mutex.
+// place() runs in the thread of the command's caller, for several commands at a time.
 
 const char* name(PrivateHome home) noexcept {
   switch (home) {
@@ -35038,6 +35214,7 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
 
 CODEEXEC_INNER {
 
+// Read by a model. A command_prefix finds its own Python, so no venv is named with one.
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
   std::string facts = concat("The shell is %.", {to_utf8(shell)});
   const std::string prefix = to_utf8(environment.command_prefix);
@@ -35073,6 +35250,8 @@ std::string facts_of_place(const LocalOptions& options) {
 
 }  // namespace
 
+// The sandbox comes after the gate, whose canonical roots it grants, and after the homes, which it
+// grants, too. A failure ends create() with the name of the option; homes and spill folder go away.
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
                                               const ExecutorWings& wings) {
   const CancellationPause pause;
@@ -35104,6 +35283,9 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
   return executor;
 }
 
+// What options ask for and the kernel cannot do is an error in strict mode, and else a gap that the
+// report and a note name. Network::allow is no such gap where the network would be open: that is an
+// error.
 Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
                                                   const ExecutorWings& wings,
                                                   const Executor& executor) {
@@ -35149,6 +35331,8 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
 
 const SandboxReport& LocalExecutor::sandbox_report() const noexcept { return *place_->report; }
 
+// Read by a model, which plans by it. Nothing is said of files when the kernel does not hold them;
+// the network is that of the report, and not that of the options.
 std::string LocalExecutor::describe_place() const {
   const SandboxReport& report = *place_->report;
   if (!place_->sandboxed()) return place_->facts;
@@ -35219,6 +35403,10 @@ std::string LocalExecutor::home(const Command& command, std::string_view work_di
   return home ? home : std::string();
 }
 
+// The grants are checked for each command, as one before it may have put another directory in the
+// place of one. That gives no new rights, as the kernel's rules belong to the directory of
+// create(): strict mode does not start the command, and else a note says it. The watched files are
+// looked at after that.
 void LocalExecutor::Place::confine(Admission& admission) const {
   ProcessOptions& process = admission.process;
   Result& result = admission.result;
@@ -35246,6 +35434,8 @@ void LocalExecutor::Place::confine(Admission& admission) const {
 
 namespace {
 
+// The reader lives in the Ending, to be read after the end; the writer is passed to this command
+// alone.
 Expected<void> open_session_pipe(Executor::Admission& admission) {
   UniqueFd told;
   if (auto ok = make_session_pipe(told, admission.script); !ok) return ok;
@@ -35256,6 +35446,7 @@ Expected<void> open_session_pipe(Executor::Admission& admission) {
 
 }  // namespace
 
+// Called by admit(). What a session has unset goes after confine(), which adds weak variables.
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
   auto home = place_->next_home();
   if (!home) return home.failure();
@@ -35295,6 +35486,17 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
 
 // executor/network.cpp ----------------------------------------------------------------------------
 // The network of commands, by names.
+//
+//   step    what is done                                        function, and its thread
+//   make    one network for all commands of an executor         make_network(), of create()
+//   serve   the network takes the command's listening socket    on_listener, thread of the start
+//           or a number for connections that come by a link     connect_by(), in place()
+//   finish  connections end, and what they did is reported      end_network, of conclude()
+//   drop    the command did not start, or its result is made    ~ServedCommand(), any thread
+//
+// What holds: a command that is served is finished, once in conclude() or else when the last that
+// holds it goes away; a second finish() finds nothing. Names come from the command: they are masked
+// here.
 
 namespace {
 
@@ -35387,7 +35589,25 @@ Function<UniqueFd()> connect_by(const std::shared_ptr<CommandNetwork>& network,
 }  // inner
 
 // executor/private_home.cpp -----------------------------------------------------------------------
-// Private homes: made for commands, and removed with all that is in them.
+// Private homes, and other private folders: made for commands, and removed with all that is in
+// them.
+//
+//   step    what is done                                       function, and when
+//   sweep   removes up to 16 folders that have no lock         remove_left_folders(), in TMPDIR
+//   make    a folder of a random name, locked, with `tmp`      PrivateFolder::create()
+//   fill    a .gitconfig, if git_identity has found one        furnish()
+//   use     HOME and TMPDIR name it                            resolve(), for each command
+//   remove  when the last command or copy lets it go           ~PrivateFolder(), any thread
+//   killed  the lock goes with the program                     the sweep of the next one
+//
+//   PrivateHome  the folder of a command                        function
+//   off          none; also without a sandbox                   make_homes()
+//   command      a folder of its own in the executor's folder   next_home(), in place()
+//   executor     the executor's folder                          make_homes(), in create()
+//
+// What holds: a folder is locked from its making to its end, so that only left ones are swept. It
+// has mode 0700. A failure to make or to fill one ends create(), or keeps the command from
+// starting; a failure to remove it leaves it there.
 
 namespace {
 
@@ -35467,6 +35687,7 @@ class TreeRemoval {
   std::uint64_t done_ = 0;
 };
 
+// Ends early when a round takes nothing away: what is left is another user's, or mounted.
 bool TreeRemoval::run() {
   // Each round takes away a level of the tree. The bound is for a process that goes on adding.
   constexpr int most_rounds = 1 << 17;
@@ -35590,7 +35811,7 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
 PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
-  // An empty one is removed without a descriptor more, of which there may be none.
+  // An empty folder is removed without opening anything: descriptors may have run out.
   ::unlinkat(fd_.get(), "tmp", AT_REMOVEDIR);
   if (::rmdir(path_.c_str()) == 0) return;
   TreeRemoval(fd_.get()).run();
@@ -35640,12 +35861,31 @@ Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place
 
 // executor/session.cpp ----------------------------------------------------------------------------
 // Sessions: what a command leaves to those after it.
+//
+// Each command of a session has a shell of its own. The shell writes its folder and its exported
+// variables into a pipe, at its start and at its end; what differs becomes the session's.
+//
+//   step    what is done, and what follows when it fails            function, and its thread
+//   enter   copies folder, variables and number of resets           enter(), the caller's
+//   judge   the copy is judged like any other command               screen(), the caller's
+//   wrap    no POSIX shell: refused                                 follow_session(), the caller's
+//   pipe    no pipe: not started                                    make_session_pipe()
+//   write   what does not fit is lost: the report is not complete   session_script(), in the shell
+//   end     ended by a signal, timeout or cancel: all stays         hand_on(), of conclude()
+//   parse   not complete, or of another form: all stays             parse_session_state()
+//   folder  outside of the roots: the session stays in its folder   hand_on()
+//   take    more than 256 variables or 64 KiB: all stays            take()
+//   reset   since the command began: all stays, without a note      take()
+//
+// What holds: the state changes under its mutex and only in take() and reset(), so that a command
+// never finds half of what another one left. Each case in which something stays puts a note into
+// the result, but for a reset. What comes through the pipe is hostile text: it is read as the
+// output of `export -p` alone, nothing in it is expanded, and no shell ever runs it.
 
 namespace {
 
-// Sessions: each command is still a shell of its own. At its end it writes its folder and exported
-// variables into a pipe. They are read as text of a hostile command, and no shell ever runs them.
-
+// Not carried: what shells set by themselves, what belongs to one command (CODEEXEC_*), and what
+// changes how the next script is read or what runs with it.
 bool is_carried(std::string_view variable) {
   static constexpr auto left = NameList{"CODEEXEC_*", "BASH*",     "PWD",
                                         "OLDPWD",     "SHLVL",     "_",
@@ -35797,10 +36037,11 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
   const std::string fd = std::to_string(descriptor);
   std::string script = "set --;";
   for (std::size_t i = 1; i <= parts; ++i) append_all(script, "$%", {i});
-  // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
-  // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
-  // line with it, so that errors in it name its own lines. After the script $2 says that nothing is
-  // left to report; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
+  // The report goes to descriptor 8. That is closed for the script, and the shell has it back for
+  // the trap; ksh, zsh and yash would not, so it stays open in them. The script begins on the first
+  // line, so that errors name its own lines. Once $2 is the mark, the lines after the script
+  // report, and our trap adds nothing. A trap of the script's own on EXIT takes the place of ours,
+  // and sees the script's $?.
   return concat(
       "%{ %; } 2>/dev/null >&8;trap '{ case ${2-} in %);;*)%;esac; } 2>/dev/null||:' EXIT;case "
       "${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"%\";;*)eval \"%\" 8>&-;esac\n{ "
@@ -35840,6 +36081,8 @@ Expected<SessionState> parse_session_state(std::string_view text, std::string_vi
   return state;
 }
 
+// The reader must not block when a process that was left behind holds the pipe open, nor the shell
+// when the pipe is full. Where the pipe cannot be made larger it has the usual 64 KiB.
 Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer) {
   if (!make_pipe(told, writer)) return system_error(errno, "cannot make a pipe for the session");
   set_nonblocking(told);
@@ -35850,6 +36093,7 @@ Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer) {
   return {};
 }
 
+// Called once the command has ended. An empty pipe ends the text as its end does.
 std::string read_session_text(const UniqueFd& told) {
   std::string text(longest_session_text, '\0');
   std::size_t size = 0;
@@ -35915,6 +36159,8 @@ bool Session::State::take(const SessionState& told, const std::string& folder,
   return true;
 }
 
+// A variable that the command itself brings is set, also where the session has another value for it
+// or has unset it.
 void Executor::Admission::enter(const Command& given, const std::string& workspace) {
   ending.session = Session::State::of(*given.session);
   Command& command = in_session.emplace(given);
@@ -35961,6 +36207,7 @@ std::string Executor::Admission::Ending::hand_on(const ProcessResult& ended,
 
 CODEEXEC_INNER {
 
+// No character is cut in two, so the parts may be shorter than `bytes` allows.
 std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint64_t total) {
   if (text.size() <= bytes) return text;
   const std::string_view head = utf8_prefix(text, bytes - bytes / 2);
@@ -35970,6 +36217,7 @@ std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint6
        tail});
 }
 
+// For messages: the shortest text that is exact to the millisecond.
 std::string seconds_text(std::chrono::milliseconds time) {
   if (time == no_limit) return "unlimited";
   const auto seconds = time.count() / 1000;
@@ -35985,6 +36233,7 @@ std::string count_of_seconds(std::chrono::milliseconds time) {
   return seconds_text(time) + (time == std::chrono::seconds(1) ? " second" : " seconds");
 }
 
+// The clock of the host, which may be set back: the order of records is that of the log.
 std::string utc_timestamp() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
@@ -35993,10 +36242,13 @@ std::string utc_timestamp() {
   return utc_time(now.tv_sec) + fraction;
 }
 
+// EIO counts, too: the disk has failed, and the path may be a good one.
 bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO;
 }
 
+// Elsewhere than on Linux the file has a name for a moment, with mode 0600. The shell opens it as
+// /dev/fd/3.
 Expected<UniqueFd> anonymous_file(std::string_view content) {
 #if defined(__linux__)
   UniqueFd fd(above_standard_streams(::memfd_create("script", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
@@ -36016,12 +36268,15 @@ Expected<UniqueFd> anonymous_file(std::string_view content) {
   return fd;
 }
 
+// Looks at no PATH: a name without a slash is no program here.
 bool is_program(const std::string& path) {
   struct stat status {};
   return path.find('/') != std::string::npos && ::stat(path.c_str(), &status) == 0 &&
          S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 
+// Called by create(): a mistake in an option is found before the first command. The rights are
+// those of this process at that moment.
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode) {
   if (given.empty()) return std::string();
   auto path = canonical_path(given);
@@ -36040,6 +36295,18 @@ Expected<std::string> usable_directory(const char* option, const std::string& gi
 
 // executor/slots.cpp ------------------------------------------------------------------------------
 // How many commands of an executor run at a time: slots and the line of those that wait for one.
+//
+//   state        event or check               next         function, and the thread that calls it
+//   asks         a slot is free               has a slot   take(), caller of run() or start()
+//   asks         none is free                 in the line  take()
+//   asks         none is free, in a callback  not started  take(), event thread: it must not wait
+//   in the line  a slot is given back         has a slot   give_back(), any thread; the first only
+//   in the line  the command is cancelled     not started  take(), which leaves the line
+//   has a slot   the command has ended        -            give_back()
+//
+// What holds under the mutex: a line exists only while all slots are taken, a slot that is given
+// back goes to the first in the line at once, and a waiter is in the line until it has a slot or
+// has left. A cancel that comes together with the slot does not take the slot away.
 
 struct Slots::Waiter {
   CancelToken called = {};  // cancelled when it has a slot
@@ -36081,6 +36348,7 @@ void Slots::give_back() {
   next->called.cancel();
 }
 
+// The slot is owned by the Ending, so it is given back also when the command does not start.
 bool Executor::Gate::take_slot(const Command& command, Admission& admission) const {
   if (options.max_concurrent == 0 || command.background) return true;
   if (slots.take(options.max_concurrent, command.cancel)) {
@@ -36101,10 +36369,21 @@ bool Executor::Gate::take_slot(const Command& command, Admission& admission) con
 }
 
 // executor/spill.cpp ------------------------------------------------------------------------------
-// Where outputs go whole that are too long to be kept.
+// Spill files: the complete output of streams that are longer than what is kept.
+//
+//   step      what is done                                     function, and when
+//   options   opens spill_dir, or makes a private folder       set_up_files(), in create()
+//   sandbox   refuses one that commands could change         check_out_of_reach(), in create()
+//   file      makes it with a random name, mode 0600           the process, as a stream grows
+//   count     adds its size; removes the oldest above a bound  bound_spilled(), in conclude()
+//   end       removes the private folder and all in it         ~PrivateFolder, the last copy
+//
+// What holds: commands may read the files and not write them, as far as a sandbox holds them. Only
+// files of a private folder are counted and removed; those in the operator's spill_dir stay.
 
 CODEEXEC_INNER {
 
+// Called with what a sandbox or a container lets commands change.
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
                                   const std::vector<std::string>& writable) {
   const std::pair<const char*, const std::string&> own[] = {{"spill_dir", options.spill_dir},
@@ -36149,6 +36428,7 @@ Expected<void> Executor::Gate::set_up_files() {
   return {};
 }
 
+// The files of this command are the last to go. A file that is gone already is passed over.
 void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) const {
   if (!private_spill) return;
   std::size_t removed = 0;
@@ -36156,7 +36436,7 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
   for (const bool is_err : {false, true}) {
     const std::string& file = is_err ? ended.err_file : ended.out_file;
     if (file.empty()) continue;
-    // What an empty one takes, so that their number is bounded, too.
+    // Counted for each file besides its bytes, so that the number of files is bounded, too.
     constexpr std::uint64_t least = 4096;
     const std::uint64_t size = least + (is_err ? ended.err_counts : ended.out_counts).file_bytes;
     spilled.push_back({std::string(base_name(file)), size});
@@ -36177,6 +36457,25 @@ PathRules Executor::file_rules() const { return gate_->file_rules; }
 
 // executor/watch.cpp ------------------------------------------------------------------------------
 // Files that later programs trust: which of them a command has changed.
+//
+// The user's own tools run or obey these files later, outside of any sandbox. Changes are not
+// prevented: they are listed in the result.
+//
+//   step    what is done                                      function, and its thread
+//   before  looks at each watched directory                   confine(), the caller's
+//   after   looks again, and compares the two                 changes(), of conclude()
+//   gone    looks at the entry itself, as a bound may be met  is_another()
+//
+//   where it looks           what it takes                                 function
+//   a directory              its entries, or fixed paths if it is large    look_at()
+//   .git, and SUB/.git       settings, hooks, worktrees, submodules        look_at_repository()
+//   a directory with a HEAD  the same settings: it is a repository itself  look_at_settings()
+//   another .name            the rows of watched_paths that begin with it  look_at_watched()
+//
+// What holds: nothing is opened but directories and the config of repositories, the last name of a
+// path is never followed as a link, and bounds end each look. A command that makes many entries can
+// hide a change beyond a bound; the sandbox holds it as before. What another process changes
+// meanwhile is listed, too.
 
 namespace {
 
@@ -36250,6 +36549,7 @@ WatchedFiles::WatchedFiles(std::vector<std::string> directories, bool below)
   for (const std::string& directory : directories_) look_at(directory);
 }
 
+// Both looks are in the order of their paths, so one pass over both finds what differs.
 std::vector<std::string> WatchedFiles::changes() const {
   std::vector<std::string> changed;
   if (directories_.empty()) return changed;
@@ -36268,7 +36568,8 @@ std::vector<std::string> WatchedFiles::changes() const {
   return changed;
 }
 
-// An entry that only the second look cut off at a bound is still there.
+// True if the entry is gone or differs. The second look may have left it out at a bound, so the
+// file itself is asked.
 bool WatchedFiles::is_another(const std::pair<const std::string, std::string>& known) {
   struct stat status {};
   return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -36314,7 +36615,8 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
       return true;
     }
     look_at_settings(place, whole + '/');
-    // A submodule is called as its path is, and may have some of its own.
+    // The folder of a submodule is named as a rule by its path, which may have several parts; it
+    // may hold `modules` of its own.
     const bool is_one = prints_.count(concat("%%/config", {place.start, whole})) != 0;
     if (repositories > 1)
       look_at_entries(place, is_one ? whole + "/modules" : whole, repositories - 1);
@@ -36398,6 +36700,17 @@ void WatchedFiles::look_at(const std::string& directory) {
 
 // executor/words.cpp ------------------------------------------------------------------------------
 // The words that run a command, wherever it runs.
+//
+//   command                       words                                   descriptor 3
+//   argv                          as given                                nothing
+//   script of a session           SHELL -c WRAPPER SHELL PART...          the session's pipe
+//   script that fits              SHELL -c SCRIPT                         nothing
+//   longer script                 SHELL /dev/fd/3                         the script
+//   each, with a prefix           SHELL -c 'PREFIX "$@"' sh WORDS...      the same
+//
+// In the rows above the last, SHELL is the interpreter that the command names, or the executor's; a
+// prefix is always read by the executor's. A script that fits has one byte less than an argument
+// may have: as_operand() may add a blank.
 
 namespace {
 
@@ -36419,6 +36732,8 @@ std::vector<std::string> prefixed(const std::string& prefix, const std::string& 
 
 }  // namespace
 
+// The mark is random, so that no script prints it by accident. One that reads it from its shell can
+// report what it likes, as it can set that, too.
 bool Executor::Admission::follow_session(const std::string& text, std::vector<std::string>& words) {
   const std::string shell = words.back();
   const std::size_t parts = (text.size() + longest_inline_script - 1) / longest_inline_script;
@@ -36660,7 +36975,7 @@ bool is_special_v6(const in6_addr& address) {
   if (high == 0 && middle == 0xffff) return is_special_v4(low);              // ::ffff:0:0/96
   if (high == 0x0064ff9b00000000 && middle == 0) return is_special_v4(low);  // NAT64
   if (high >> 48 == 0x2002) return is_special_v4(static_cast<std::uint32_t>(high >> 16));  // 6to4
-  // All others are outside of 2000::/3, but 2001::/23, with Teredo and other protocols' own.
+  // Special are all others outside of 2000::/3, and 2001::/23 in it: Teredo and other protocols.
   return high >> 61 != 1 || high >> 41 == 0x200100 >> 1;
 }
 
@@ -36679,6 +36994,7 @@ bool is_own_address(const SocketAddress& address) {
 
 }  // namespace
 
+// The canonical text, so that two addresses are the same if their texts are.
 std::string SocketAddress::text() const {
   char text[64] = {};
   const void* const bytes = any.sa_family == AF_INET ? static_cast<const void*>(&v4.sin_addr)
@@ -36689,6 +37005,7 @@ std::string SocketAddress::text() const {
 
 CODEEXEC_INNER {
 
+// Called before each connection, as a name may lead to any address: its owner chooses that.
 bool is_public_address(const SocketAddress& address) {
   const bool special = address.any.sa_family == AF_INET
                            ? is_special_v4(ntohl(address.v4.sin_addr.s_addr))
@@ -36807,6 +37124,27 @@ class ProxyConnection {
 
 // proxy/connection.cpp ----------------------------------------------------------------------------
 // The steps of one connection.
+//
+//   phase       event                                   next         function
+//   head        the request is not complete             head         read_head()
+//   head        it is bad, or its name is not allowed   refusing     read_head()
+//   head        its name is allowed                     looking_up   read_head(): asks the resolver
+//   head        10 s, or the client ends                over         expire()
+//   looking_up  addresses have come                     connecting   take()
+//   looking_up  20 s                                    refusing     expire()
+//   connecting  the server answers                      relaying     end_connecting()
+//   connecting  an error, or 10 s: the next address     connecting   connect_next()
+//   connecting  no address is left                      refusing     connect_next()
+//   relaying    both ends have ended, or an error       over         step()
+//   relaying    no byte for 10 minutes                  over         expire()
+//   relaying    the client has the end, none for 1 min  over         expire()
+//   refusing    the client ends, or 2 s                 over         step(), expire()
+//
+// What holds: there is a socket to a server in connecting and relaying alone, and the rules have
+// allowed its name and its address before it was made. Bytes of the client go to a server only
+// while relaying. All runs under the mutex of the proxy, most of it in its thread, and nothing
+// blocks. What the client sends is hostile, and so is what the server sends; the proxy reads only a
+// request.
 
 #if defined(__linux__)
 
@@ -36865,6 +37203,7 @@ ProxyConnection::ProxyConnection(const ProxyContext& context, std::uint64_t key,
   send_at_once(near_.fd);
 }
 
+// Called for an event of either end. False: the connection is over, and the proxy closes it.
 bool ProxyConnection::step(bool far_event, Clock::time_point now) {
   if (phase_ == Phase::connecting && far_event) end_connecting(now);
   if (phase_ == Phase::head) {
@@ -36903,6 +37242,8 @@ bool ProxyConnection::expire(Clock::time_point now) {
   return wait_for_more();
 }
 
+// The request is read again as more of it comes. Its record is a failure until there is a
+// connection, for the case that the command ends meanwhile.
 void ProxyConnection::read_head(Clock::time_point now) {
   RelayBuffer& input = near_.from;
   ProxyRequest request = read_proxy_request(input.text(), seen_);
@@ -37069,6 +37410,22 @@ bool ProxyConnection::wait_for_more() {
 
 // proxy/proxy.cpp ---------------------------------------------------------------------------------
 // The proxy: one thread for all connections of all commands of an executor.
+//
+//   event                            what follows                    function
+//   a command starts                 its socket is watched           serve(), start's thread
+//   a command elsewhere connects     it gets one end of a pair       connect(), link's thread
+//   a client connects                it is accepted, with room       accept_all(), proxy thread
+//   bytes, or a server has answered  a step of the connection        handle(), proxy thread
+//   a name is looked up              the connection gets addresses   handle(), proxy thread
+//   a deadline has passed            the connection refuses or ends  expire(), proxy thread
+//   no descriptors for accept4()     a new try after 100 ms          listen_again()
+//   the command has ended            its connections are closed      finish(), any thread
+//   the executor ends                the thread is woken and joined  ~DomainProxy()
+//
+// What holds under the mutex: a slot has a connection and its client, or neither; a client goes
+// away after its connections. A socket without room for more connections is not watched, and what
+// connects to it waits in the kernel. Keys are never used again, so that a late event finds
+// nothing.
 
 #if defined(__linux__)
 
@@ -37085,6 +37442,8 @@ constexpr int place_shift = 2;
 constexpr int number_shift = 11;
 static_assert(most_slots << place_shift == std::size_t{1} << number_shift);
 
+// Counts and keeps a bounded number of connections, of refused names a few: a command can make
+// many.
 void add_connection(NetworkReport& report, Connection&& connection) {
   if (connection.verdict == "refused"sv) {
     std::string text = concat("%:%", {connection.name, connection.port});
@@ -37240,6 +37599,7 @@ void DomainProxy::State::loop() {
   }
 }
 
+// An event whose connection or client has gone meanwhile is dropped.
 void DomainProxy::State::handle(const epoll_event& event, Clock::time_point now) {
   const std::uint64_t key = event.data.u64;
   if (key == resolver_key) {
@@ -37314,6 +37674,7 @@ DomainProxy::State::Slot* DomainProxy::State::find(std::uint64_t key) {
   return slot.connection && slot.connection->key() == (key & ~far_bit) ? &slot : nullptr;
 }
 
+// The record goes into the report of the command, unless nothing was asked for.
 void DomainProxy::State::close(Slot& slot) {
   Client& client = *std::exchange(slot.client, nullptr);
   const auto connection = std::move(slot.connection);
@@ -37345,11 +37706,21 @@ Expected<std::shared_ptr<CommandNetwork>> open_network(
 //
 // One request for each connection. A head of HTTP that two programs could read in different ways is
 // refused: the request goes to the host of its URI, and the server sees that name and no other.
+//
+//   first byte  then                                        state        function
+//   5           fewer methods than announced                incomplete   read_socks_request()
+//   5           methods, and no request yet                 greeting     read_socks_request()
+//   5           methods and a request                       ready, bad   read_socks_request()
+//   a letter    no empty line within 16 KiB                 bad          read_proxy_request()
+//   a letter    no empty line yet                           incomplete   read_proxy_request()
+//   a letter    a head up to the empty line                 ready, bad   read_http_request()
+//   other       -                                           bad          read_proxy_request()
 
 #if defined(__linux__)
 
 namespace {
 
+// The problem is read by the client, and recorded.
 ProxyRequest bad_request(ProxyRequest::Protocol protocol, const char* problem) {
   ProxyRequest request;
   request.state = ProxyRequest::bad;
@@ -37535,6 +37906,18 @@ ProxyRequest read_proxy_request(std::string_view input, std::size_t seen) {
 
 // proxy/resolver.cpp ------------------------------------------------------------------------------
 // Names are looked up on threads of their own.
+//
+//   state of a lookup  event                                next      function, and its thread
+//   -                  an allowed name                      waiting   ask(), proxy thread
+//   waiting            a thread and its command are free    running   serve(), its threads
+//   waiting            the connection is closed             -         forget()
+//   waiting            there is no thread, nor a new one    done      ask(): with a problem
+//   running            getaddrinfo() has returned           done      serve()
+//   done               the descriptor was written to        -         take(), proxy thread
+//
+// What holds: getaddrinfo() is called without the mutex and cannot be stopped. A running lookup of
+// a closed connection runs to its end, and its key then finds no connection. A thread keeps the
+// resolver alive, so a lookup may outlast the proxy.
 
 #if defined(__linux__)
 
@@ -37572,6 +37955,7 @@ void Resolver::ask(std::uint64_t key, std::uint64_t command, const Destination& 
   }
 }
 
+// Called for each connection that is closed.
 void Resolver::forget(std::uint64_t key) {
   const std::lock_guard<std::mutex> lock(mutex_);
   waiting_.remove_if([key](const Lookup& lookup) { return lookup.key == key; });
@@ -37656,6 +38040,15 @@ void Resolver::serve() {
 
 // proxy/rules.cpp ---------------------------------------------------------------------------------
 // Which names and ports an operator allows.
+//
+//   entry of allowed_domains   rules made of it                   function
+//   example.org                example.org:80, example.org:443    DomainRules::create()
+//   example.org:22             example.org:22                     DomainRules::create()
+//   *.example.org              .example.org:80, .example.org:443  DomainRules::create()
+//   the name of a set          those of each of its hosts         DomainRules::create()
+//
+// What a command asks for is hostile text. destination_of() makes one spelling of each host, so
+// that allow() compares texts; an address in another spelling is refused.
 
 namespace {
 
@@ -37732,6 +38125,7 @@ bool ends_in_number(std::string_view host) {
   return all_are(last, is_digit) || starts_with(last, "0x"sv);
 }
 
+// ASCII letters, digits, - and _ only: a name that looks like another one is not taken for it.
 bool is_host_name(std::string_view host) {
   constexpr std::size_t longest_name = 253;
   constexpr std::size_t longest_label = 63;
@@ -37824,6 +38218,7 @@ Expected<DomainRules> DomainRules::create(const std::vector<std::string>& given)
   return rules;
 }
 
+// A rule that begins with a dot is for the names below one, and not for that name.
 bool DomainRules::allow(const Destination& wanted) const {
   const std::string text = wanted.text();
   for (const std::string& rule : rules_)
@@ -37832,6 +38227,7 @@ bool DomainRules::allow(const Destination& wanted) const {
   return false;
 }
 
+// Called for each address of an allowed name, before a socket is made for it.
 bool DomainRules::allow_address(const SocketAddress& address, unsigned port) const {
   return is_public_address(address) || allow({address.text(), port, true});
 }
@@ -37882,6 +38278,19 @@ void set_sandbox_fields(Json& object, const Result& r);
 
 // audit/file.cpp ----------------------------------------------------------------------------------
 // The audit log as a file: a chain of hashes.
+//
+//   step of append()  what is done, and what happens if it fails               function
+//   same file?        gone or replaced: it is made anew; a notice              open_file()
+//   lock              not to be had in about 200 ms: goes on without it        lock()
+//   follow            finds the end and the last hash; shorter: a notice       follow()
+//   write             this record and those that wait, one write() for each    write_line()
+//   keep              those not written wait; above 1 MiB the oldest are lost  append()
+//
+// Of a device the first three steps are left out. What holds: append() takes these steps under its
+// mutex, for one record at a time, in the thread that ends the command. A record that fails is a
+// note for the caller, and no failure of the command. Other processes write to the file: what is in
+// it is read only as a hash of the last line, which must have the form of one. The chain shows
+// changes; it does not prevent them.
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -38023,6 +38432,8 @@ int AuditFile::write_line(std::string_view record) {
   return 0;
 }
 
+// A record that was written comes with a note, too, if the file had been replaced or become
+// shorter.
 std::string AuditFile::append(const AuditRecord& record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string problem;
@@ -38072,6 +38483,18 @@ Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path) {
 
 // audit/record.cpp --------------------------------------------------------------------------------
 // Audit records as JSON.
+//
+// Called for each command that is recorded, by an audit log or by on_audit of the program. The
+// result has its secrets masked before. All texts may come from a client or a command, and any
+// bytes may be in them: the writer of JSON makes valid text of them.
+//
+//   part of a record       bound                                        function
+//   names of the caller    1 KiB each, cut by Gate::record_of()         to_json()
+//   command, code          16 KiB each; then the whole size is named    to_json()
+//   verdict                of the gate and of the person who was asked  set_verdict_fields()
+//   output                 max_output of each stream; size and hash     to_json()
+//   connections            100; then how many there were besides        connections_of()
+//   sandbox and place      -                                            set_sandbox_fields()
 
 CODEEXEC_INNER {
 
@@ -38134,6 +38557,8 @@ void set_verdict_fields(Json& object, const Result& r) {
 
 }  // namespace
 
+// The result is valid during the call. Members whose value says nothing are left out, as audit.hpp
+// marks them by `?`.
 Json to_json(const AuditRecord& record) {
   const Result& r = *record.result;
   const auto milliseconds = [](std::chrono::microseconds span) {

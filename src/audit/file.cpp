@@ -1,4 +1,17 @@
 // The audit log as a file: a chain of hashes.
+//
+//   step of append()  what is done, and what happens if it fails               function
+//   same file?        gone or replaced: it is made anew; a notice              open_file()
+//   lock              not to be had in about 200 ms: goes on without it        lock()
+//   follow            finds the end and the last hash; shorter: a notice       follow()
+//   write             this record and those that wait, one write() for each    write_line()
+//   keep              those not written wait; above 1 MiB the oldest are lost  append()
+//
+// Of a device the first three steps are left out. What holds: append() takes these steps under its
+// mutex, for one record at a time, in the thread that ends the command. A record that fails is a
+// note for the caller, and no failure of the command. Other processes write to the file: what is in
+// it is read only as a hash of the last line, which must have the form of one. The chain shows
+// changes; it does not prevent them.
 
 #include "audit/audit.hpp"
 #include "audit/audit_internal.hpp"
@@ -146,6 +159,8 @@ int AuditFile::write_line(std::string_view record) {
   return 0;
 }
 
+// A record that was written comes with a note, too, if the file had been replaced or become
+// shorter.
 std::string AuditFile::append(const AuditRecord& record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string problem;

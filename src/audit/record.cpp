@@ -1,4 +1,16 @@
 // Audit records as JSON.
+//
+// Called for each command that is recorded, by an audit log or by on_audit of the program. The
+// result has its secrets masked before. All texts may come from a client or a command, and any
+// bytes may be in them: the writer of JSON makes valid text of them.
+//
+//   part of a record       bound                                        function
+//   names of the caller    1 KiB each, cut by Gate::record_of()         to_json()
+//   command, code          16 KiB each; then the whole size is named    to_json()
+//   verdict                of the gate and of the person who was asked  set_verdict_fields()
+//   output                 max_output of each stream; size and hash     to_json()
+//   connections            100; then how many there were besides        connections_of()
+//   sandbox and place      -                                            set_sandbox_fields()
 
 #include "audit/audit.hpp"
 #include "audit/audit_internal.hpp"
@@ -76,6 +88,8 @@ void set_verdict_fields(Json& object, const Result& r) {
 
 }  // namespace
 
+// The result is valid during the call. Members whose value says nothing are left out, as audit.hpp
+// marks them by `?`.
 Json to_json(const AuditRecord& record) {
   const Result& r = *record.result;
   const auto milliseconds = [](std::chrono::microseconds span) {

@@ -1,4 +1,15 @@
 // Why a command may have failed here and not elsewhere, and what a result says then.
+//
+//   question                            answer                                   function
+//   did it fail?                        no: no advice                            cause_of_failure()
+//   which text stands in its output?    the first row of symptoms; stderr first  cause_in()
+//   can that be, as it is held here?    no: the next row                         possible()
+//   no text, not the host's network?    a row of quiet_failures                  cause_of_failure()
+//   what is allowed, what allows more?  a note of the result                     advice_for()
+//
+// Called by conclude(), once for each command. The output is hostile and may show any of these
+// texts: the worst that follows is a note that does not fit, as nothing else depends on it. Only
+// the last 64 KiB of each stream that is kept are searched.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -119,6 +130,8 @@ bool shows(std::string_view text, std::string_view printed, std::string_view bef
 }
 
 // Whether a command that is held so can fail for that.
+// Keeps the advice from naming options that would change nothing: what is not confined fails for
+// another reason.
 bool possible(Cause cause, const Result& told, Network network, const GitAdvice& git) {
   const bool confined = told.sandbox && told.sandbox->mode != SandboxMode::off;
   const auto names = [&](const std::vector<std::string>& features, std::string_view name) {
@@ -138,7 +151,7 @@ bool possible(Cause cause, const Result& told, Network network, const GitAdvice&
     case Cause::identity:
       return confined || !told.container.empty() || !told.place.empty();
     case Cause::files:
-      // A file that is no program is refused everywhere.
+      // Status 126: the file is no program, and would not run without a sandbox either.
       return confined && told.exit_code != 126 && names(told.sandbox->enforced, "filesystem"sv);
     case Cause::processes:
       return confined && (names(told.sandbox->enforced, "processes"sv) ||
@@ -153,6 +166,8 @@ bool possible(Cause cause, const Result& told, Network network, const GitAdvice&
   return confined;
 }
 
+// A row whose cause cannot be is skipped, and the next rows are looked at: "permission denied"
+// stands in several. Rows of one cause stand together, so that possible() is asked once for them.
 Cause cause_in(std::string_view output, const Result& told, Network network, const GitAdvice& git) {
   constexpr std::size_t most = std::size_t{64} << 10;  // the reason stands at the end
   std::string text(output.substr(output.size() - std::min(output.size(), most)));
@@ -171,6 +186,8 @@ Cause cause_in(std::string_view output, const Result& told, Network network, con
   return Cause::none;
 }
 
+// A program that was asked to be quiet is known by its exit status, and only where nothing stands
+// in stderr.
 Cause cause_of_failure(const ProcessResult& ended, const Result& told, Network network,
                        const GitAdvice& git) {
   if (ended.succeeded()) return Cause::none;
@@ -187,6 +204,7 @@ Cause cause_of_failure(const ProcessResult& ended, const Result& told, Network n
 }
 
 // What is allowed, and which option allows more.
+// Read by a model, so each says what commands can do here; options are named for the operator.
 std::string advice_for(Cause cause, Network network, const GitAdvice& git,
                        const std::string& writable) {
   switch (cause) {
@@ -255,6 +273,8 @@ constexpr AskedFeature asked_features[] = {
 
 inline namespace inner {
 
+// What only a plain sh lacks is no advice for another shell. `writable` is called when there is a
+// cause, since most commands succeed.
 std::string advice_on(const ProcessResult& ended, const Result& told, Network network,
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable) {
@@ -264,6 +284,7 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
   return advice_for(cause, network, git, writable());
 }
 
+// An entry of the report begins with the feature, then a colon and the reason.
 std::string_view reason_missing(const SandboxReport& report, std::string_view feature) {
   for (const std::string& gap : report.missing)
     if (starts_with(gap, concat("%: ", {feature})))
@@ -271,6 +292,7 @@ std::string_view reason_missing(const SandboxReport& report, std::string_view fe
   return {};
 }
 
+// A limit that another one stands in for is no gap: it is in force in another form.
 std::string note_of_gaps(const SandboxReport& report, Network asked) {
   const auto is_missing = [&report](const char* feature) {
     return !reason_missing(report, feature).empty();

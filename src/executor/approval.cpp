@@ -1,11 +1,18 @@
 // Commands that a person must approve.
 //
-//   Policy::judge() says must_ask, and no other check refuses the command
-//     approved for the session before          -> it runs; the answer is "remembered"
-//     no callback, or where none may wait      -> refused
-//     the command is cancelled, also meanwhile -> cancelled
-//     once, session                            -> it runs; the second is remembered
-//     no                                       -> refused
+// A guard says must_ask, and no other check refuses the command. Then, in this order:
+//
+//   check                                 what follows                        function
+//   approved for the session before       it runs; the answer: "remembered"   ask()
+//   no callback, or in the event thread   refused                             reject_unasked()
+//   cancelled before or during the call   cancelled, whatever the answer is   ask()
+//   the answer is no, or there is none    refused, with the rule that asked   ask()
+//   the answer is once                    it runs; the same is asked again    ask()
+//   the answer is session                 it runs; its print is remembered    ask()
+//
+// What holds: no mutex is held while a person is asked, so that several may be asked at a time, and
+// the command has no slot yet. All copies of an executor share the prints, of which the oldest goes
+// when there are 1,000. A print is a hash, so that it keeps no secret of the command.
 
 #include "executor/executor.hpp"
 #include "executor/gate_internal.hpp"
@@ -41,6 +48,7 @@ std::string print_of(const Approval& approval, const Command& command,
 
 }  // namespace
 
+// The command's own callback is stronger. The event thread cannot wait for a person.
 Function<void(Approval&)> Executor::Gate::who_asks(const Command& command) const {
   if (in_event_thread()) return {};
   return command.on_ask ? command.on_ask : options.on_ask;
@@ -52,6 +60,7 @@ void Executor::Admission::reject_unasked() {
          {question.message}, question.begin, question.end);
 }
 
+// Called by admit() in the thread of run() or start(), which waits for the answer without a bound.
 void Executor::Admission::ask(const Gate& gate, const Command& command) {
   Approval approval;
   approval.command = result.command;

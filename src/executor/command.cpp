@@ -1,4 +1,16 @@
 // Commands, results, and handles on commands that run.
+//
+//   state of a handle  event                        next         function, and its thread
+//   made               refused, or failed to start  done         start(), the caller's
+//   made               the process runs             running      start()
+//   running            cancel()                     running      Process::cancel(), any
+//   running            the last handle goes away    killed       ~Process(), any; it waits
+//   running, killed    the process has ended        concluded    on_end of start(), event thread
+//   concluded          on_end has returned          done         the process, event thread
+//
+// What holds: without a process a handle is done, and `known` has all there is. With one, only the
+// event thread writes `known`, and only before the process is done(). `asked` does not change once
+// start() has returned. In the event thread the last handle is dropped without a wait.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -93,6 +105,7 @@ Command Command::program(std::vector<std::string> argv) {
   return command;
 }
 
+// For a person or a log: the words may change, so that programs read the members.
 std::string Result::summary() const {
   std::string text;
   switch (outcome) {
@@ -141,6 +154,9 @@ struct Execution::State {
   }
 };
 
+// The end is taken in this order: conclude, mask, slot, record, the command's on_end, home. The
+// slot is free before the callbacks, which may start the next command. The input is copied, as the
+// Command need not live until the end.
 Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
   Admission admission;
@@ -195,6 +211,7 @@ bool Execution::wait_for(std::chrono::milliseconds time) const {
   return !state_->process || state_->process->wait_for(time);
 }
 
+// Puts the end of the process and what conclude() has found into one Result.
 Result Execution::wait() const {
   if (!state_->process) return *state_->known;
   const ProcessResult& ended = state_->process->wait();
@@ -212,8 +229,10 @@ int Execution::descriptor() const { return state_->process ? state_->process->de
 
 const Result& Execution::asked() const noexcept { return state_->asked; }
 
+// The pid stays when the command has ended: by then it may be that of another process.
 int Execution::pid() const { return state_->process ? state_->process->pid() : -1; }
 
+// Queues the bytes and returns: the event thread writes them when the command has room for them.
 Expected<void> Execution::write(std::string_view bytes) const {
   if (state_->process) return state_->process->write(bytes);
   return make_error(ErrorCode::io, "the command is not running, so it reads no input");
@@ -233,6 +252,7 @@ Expected<void> Execution::resize(int rows, int cols) const {
   return make_error(ErrorCode::unsupported, "the command did not start, and has no terminal");
 }
 
+// A command without a process has printed nothing, so the cursor stays where it was.
 OutputChunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   if (state_->process) return state_->process->read(stream, cursor, max_lines);
   OutputChunk nothing;

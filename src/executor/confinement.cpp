@@ -1,4 +1,19 @@
 // What the sandbox of a local executor grants.
+//
+// complete_sandbox() is called once, by create(), and takes the steps below in this order. With the
+// sandbox off it only checks that no option needs one.
+//
+//   source of a grant                     right    function
+//   workspace, if there are no roots      write    grant_roots()
+//   a root that may be written            write    grant_roots()
+//   a root that may be read               read     grant_roots()
+//   venv_path, skills_dir, spill_dir      read     grant_needed()
+//   shell                                 read     grant_needed()
+//   the PATH of the commands              read     complete_sandbox(), as the search_path
+//
+// What holds: no root and no needed path grants `/`, and a needed path no home directory. A root
+// within one that allows more cannot be held: that is an error in strict mode, and a gap of the
+// report otherwise.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -31,6 +46,7 @@ std::string roots_out_of_reach(const std::vector<Root>& roots, Permission permis
   return joined(paths, ", "sv);
 }
 
+// An absolute path, with the links that it was given with: the sandbox looks at each link in it.
 std::string path_from_here(const std::string& path) {
   if (starts_with(path, "/"sv)) return path;
   const auto here = canonical_path(".");

@@ -1,4 +1,26 @@
-// The gate: policy, work_dir, deadline, session, record.
+// The gate: the checks that every command passes, its end and its record.
+//
+// A command takes these steps in the thread that calls run() or start(). The first refusal or
+// failure stands, and the steps after it are left out, but for mask and record.
+//
+//   step      refuses or fails as                 function, and what it does besides
+//   session   -                                   enter(): takes folder and variables
+//   form      rule "command"                      check_form()
+//   policy    a rule of the guard, or a question  check_policy()
+//   deadline  rule "timeout"                      check_timeout(): cuts it to max_timeout
+//   work_dir  rule "work_dir"                     check_work_dir(): keeps the folder open
+//   files     rule "read-only", "delete-guard"    check_files(): if a root or option asks for it
+//   approval  the rule that asks, or cancelled    ask(): if there is a question
+//   slot      cancelled, or not started           take_slot(): if there is a max_concurrent
+//   place     a step, or rule "command"           place(): home, variables, sandbox, argv
+//   start     a step                              run() or launch() of the process
+//   end       -                                   conclude(): notes, session, changed files
+//   mask      -                                   mask(): secrets in the texts of the result
+//   record    a note in the result                record(): of each command, refused or not
+//
+// What holds: a command is admitted as long as its rule and its message are both empty. check() and
+// judge() take the steps to `files` and mask what they say; they ask no person, change nothing and
+// are not recorded. After start() the steps from `end` on are taken by the event thread.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -41,6 +63,8 @@ std::string note_of_left_behind(const ProcessResult& ended) {
 
 }  // namespace inner
 
+// What the command needs cannot be had, which says nothing about the command. ECANCELED alone makes
+// it a cancelled one.
 void Executor::Admission::fail(const Error& error, const char* step) {
   result.outcome = error.system_error == ECANCELED ? Outcome::cancelled : Outcome::not_started;
   result.system_error = error.system_error;
@@ -48,6 +72,8 @@ void Executor::Admission::fail(const Error& error, const char* step) {
   result.message = error.message;
 }
 
+// A rule refuses the command. `begin` and `end` are bytes of the command as it was given: mask()
+// moves them.
 void Executor::Admission::reject(std::string_view rule, const char* message, Pieces values,
                                  std::size_t begin, std::size_t end) {
   result.outcome = Outcome::refused;
@@ -63,6 +89,7 @@ std::string Executor::describe_place() const { return {}; }
 
 namespace {
 
+// Called before anything is made. The error names the option.
 Expected<void> check_general_options(const ExecutorOptions& options) {
   const std::pair<const char*, std::chrono::milliseconds> times[] = {
       {"timeout", options.timeout},
@@ -93,6 +120,9 @@ class OpenGuard final : public Guard {
   bool can_read(std::string_view, std::string_view) const override { return true; }
 };
 
+// The guard that judges the commands: a policy, the program's own guard, or one that lets all pass.
+// Without a policy an option that needs one is an error, so that no limit is dropped in silence.
+// The program's own guard can serve read-only roots and the delete guard.
 Expected<std::shared_ptr<const Guard>> guard_of(const ExecutorOptions& options,
                                                 const ExecutorWings& wings) {
   const PolicyOptions& policy = options.policy;
@@ -122,6 +152,8 @@ Expected<std::shared_ptr<const Guard>> guard_of(const ExecutorOptions& options,
 
 }  // namespace
 
+// Called once by create() of each kind of executor, before there is a copy. If a step fails, gate_
+// stays null and no executor is made. The audit file comes last, as opening it makes it.
 Expected<void> Executor::set_up(const ExecutorOptions& options, const ExecutorWings& wings,
                                 const std::vector<std::string>& secrets,
                                 FilesElsewhere* elsewhere) {
@@ -143,6 +175,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options, const ExecutorWi
   return {};
 }
 
+// Keeps the canonical path, so that a later chdir() of the program does not move the workspace.
 Expected<void> Executor::Gate::find_workspace() {
   std::string& workspace = options.workspace;
   if (elsewhere) {
@@ -166,6 +199,7 @@ Expected<void> Executor::Gate::set_up_guards() {
   return {};
 }
 
+// A record without the name of the host is still one: a failure of gethostname() is passed over.
 Expected<void> Executor::Gate::set_up_audit(const ExecutorWings& wings) {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) host = name;
@@ -197,6 +231,8 @@ Expected<std::string> Executor::canonical(std::string_view path, std::string_vie
 
 const FilesElsewhere* Executor::elsewhere() const noexcept { return gate_->elsewhere; }
 
+// Called for each command, and by tools. Elsewhere no directory is opened, and an empty work_dir is
+// the workspace without a look at the other side.
 Expected<UniqueFd> Executor::open_work_dir(std::string_view work_dir, std::string* path) const {
   Expected<std::string> found = workspace();
   if (!work_dir.empty() || !gate_->elsewhere)
@@ -205,6 +241,7 @@ Expected<UniqueFd> Executor::open_work_dir(std::string_view work_dir, std::strin
   return gate_->paths.open_found(found, !gate_->elsewhere);
 }
 
+// Refuses mistakes of the caller, whatever the text of the command is.
 bool Executor::Admission::check_form(const Command& command) {
   const char* message = nullptr;
   if (!command.argv.empty() && !command.script.empty())
@@ -217,6 +254,8 @@ bool Executor::Admission::check_form(const Command& command) {
   return !message;
 }
 
+// A question is no refusal yet: the checks after this may refuse the command, and then no person is
+// asked. The files of the command are looked for only if a check or the caller needs them.
 bool Executor::Admission::check_policy(const Gate& gate, const std::string& work_dir,
                                        Judgement& judgement, bool in_full) {
   judgement = gate.guard->judge(result.command, work_dir, in_full || gate.guards_files());
@@ -228,6 +267,8 @@ bool Executor::Admission::check_policy(const Gate& gate, const std::string& work
   return admitted();
 }
 
+// Takes the times of the command or else the executor's. A background command has only those that
+// it brings, and max_timeout does not bound it.
 bool Executor::Admission::check_timeout(const ExecutorOptions& options, const Command& command) {
   result.timeout = command.timeout.value_or(command.background ? no_limit : options.timeout);
   result.idle_timeout =
@@ -246,7 +287,8 @@ bool Executor::Admission::check_timeout(const ExecutorOptions& options, const Co
   return true;
 }
 
-// `path` is the canonical path, when that is known.
+// `path` is the canonical path, when that is known. A shortage of descriptors or memory is no
+// refusal: the same command may pass when it is asked for again.
 bool Executor::Admission::check_work_dir(const Gate& gate, const Command& command,
                                          bool in_session_folder, Expected<UniqueFd>&& found,
                                          const std::string& path) {
@@ -269,6 +311,8 @@ bool Executor::Admission::check_work_dir(const Gate& gate, const Command& comman
   return false;
 }
 
+// All that may refuse a command by what is known of it. The text of the command is hostile: it is
+// read, and nothing of it is run.
 void Executor::Admission::screen(const Executor& executor, const Command& given,
                                  Judgement& judgement, bool in_full) {
   const Gate& gate = *executor.gate_;
@@ -291,6 +335,9 @@ void Executor::Admission::screen(const Executor& executor, const Command& given,
     check_files(executor, command, judgement);
 }
 
+// The steps after screen() may wait: for a person, for a slot, for a place that has to be reached.
+// They come in this order, so that no person is asked about a command that a check refuses, and a
+// command that waits for a person holds no slot.
 void Executor::Admission::admit(const Executor& executor, const Command& given) {
   const Gate& gate = *executor.gate_;
   const ExecutorOptions& options = gate.options;
@@ -328,6 +375,7 @@ void Executor::Admission::admit(const Executor& executor, const Command& given) 
   if (auto placed = executor.place(command, *this); !placed) this->fail(placed.error(), "setup");
 }
 
+// The folders that commands may change, for the advice on a failure.
 std::string Executor::Gate::writable(const Ending& ending) const {
   std::vector<std::string> writable;
   for (const Root& root : paths.roots())
@@ -336,6 +384,9 @@ std::string Executor::Gate::writable(const Ending& ending) const {
   return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
 }
 
+// Called once for each command whose start did not fail: by the thread of run(), or by the event
+// thread after start(), where it holds up the other started commands. The log comes last, with all
+// notes in it.
 void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
                               Result& told) const {
   remember(ending.read_files, ending.created_files);
@@ -363,6 +414,7 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   ending.log(told, ended);
 }
 
+// A mark that lies within a secret becomes one near it, and stays within the text.
 void Executor::Gate::mask(Result& result) const {
   if (redactor.empty()) return;
   // The offending bytes are those of the masked command from here on.
@@ -377,6 +429,9 @@ void Executor::Gate::mask(Result& result) const {
   result.rule_end = std::min(end, result.command.size());
 }
 
+// What a record says of the caller. start() makes it before the command runs, as the Command need
+// not live until the end. Names come from clients and are cut to 1 KiB; of the input only size and
+// hash are kept.
 AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
   constexpr std::size_t longest_name = 1024;
   AuditRecord record;
@@ -399,6 +454,8 @@ AuditRecord Executor::Gate::record_of(const Command& command, std::string time) 
   return record;
 }
 
+// Calls on_audit for one command at a time, then writes to the audit log. A failure of the log is a
+// note, and the outcome of the command stands.
 void Executor::Gate::record(Result& result, AuditRecord record) const {
   if (!recording()) return;
   record.result = &result;
@@ -410,6 +467,8 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
   add_note(result.notes, "%", {audit->append(record)});
 }
 
+// The slot is given back before the record is made, so that the next command does not wait for the
+// log or for on_audit.
 Result Executor::run(const Command& command) const {
   const CancellationPause pause;
   Admission admission;
@@ -427,6 +486,7 @@ Result Executor::run(const Command& command) const {
   return std::move(result);
 }
 
+// For what tools do without a command. They have made their checks before.
 void Executor::record(Result& result, const Command& asked) const {
   const CancellationPause pause;
   gate_->mask(result);
@@ -450,6 +510,8 @@ Result Executor::check(const Command& command) const {
   return std::move(admission.result);
 }
 
+// A refusal or failure of a later check takes the place of a verdict that would let the command run
+// or ask.
 Judgement Executor::judge(const Command& command) const {
   const CancellationPause pause;
   Judgement judgement;

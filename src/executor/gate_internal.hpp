@@ -183,7 +183,7 @@ struct Executor::Gate {
       if (is_file(path)) delete_guard->mark_created(path);
   }
   std::string writable(const Ending& ending) const;
-  // Writes into `told` what is known once a command has ended. `ended` may be part of it.
+  // Completes the result `told` after the command has ended. `ended` may be part of `told`.
   void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
   // Masks secrets in a result. Call it once.
   void mask(Result& result) const;

@@ -30,7 +30,7 @@ constexpr const char* replaceable_names[] = {
     "packed-refs", "packed-refs.lock", "packed-refs.new", "gc.pid",       "gc.pid.lock",
     "gc.log",      "gc.log.lock",      "shallow",         "shallow.lock", "HEAD.lock"};
 
-// Of which a sandbox can hold a few only, see most_writable.
+// A sandbox can hold the folders of a few only, see most_writable.
 constexpr std::size_t most_repositories = 8;
 
 // A regular file of at most so many bytes; empty when it is none. Never follows a link, and never
@@ -120,7 +120,7 @@ const char* GitFinder::add_linked(const OpenedGrant& own, const struct stat& fil
     return "names another folder as the shared one";
   add(found_.readable, shared->path);
   if (!writable) return nullptr;
-  // git makes it with the first commit, and could not.
+  // git makes `logs` with the first commit, and cannot do so in a folder that is only readable.
   if (::mkdirat(shared->fd.get(), "logs", 0777) != 0 && !holds(*shared, "logs", S_IFDIR))
     return "has no folder for logs";
   for (const char* part : {"objects", "refs", "logs"})
@@ -132,7 +132,7 @@ const char* GitFinder::add_linked(const OpenedGrant& own, const struct stat& fil
   return nullptr;
 }
 
-// Also a submodule of a linked worktree. Its repository is its alone.
+// Also for a submodule of a linked worktree. No other work tree uses its repository.
 const char* GitFinder::add_submodule(const OpenedGrant& own, const struct stat& tree,
                                      bool writable) {
   constexpr std::size_t longest = std::size_t{64} << 10;
@@ -153,6 +153,8 @@ void GitFinder::add_own(const OpenedGrant& own, bool writable) {
   if (writable) add(found_.own, own.path);
 }
 
+// Called by create() only: a worktree that is made later gets its folders from the next executor.
+// What keeps one from being added is the problem that advice_on() names; the first one counts.
 void GitFinder::look_at(const std::string& folder, bool writable) {
   constexpr std::size_t longest = 4096;
   constexpr std::string_view begin = "gitdir:";
@@ -194,7 +196,7 @@ void GitFinder::look_below(const std::string& folder, bool writable) {
   });
 }
 
-// The operator's own word needs no link that leads back.
+// The operator has named this folder, so it need not lead back.
 void GitFinder::look_at_given(const std::string& path) {
   const auto own = open_grant(path);
   if (!own || lies_in_one_of(own->path, roots_)) return;

@@ -3,6 +3,15 @@
 // git is not asked: it would be a process more for each executor, and it looks around in the folder
 // where it runs. Of all that stands in the files nothing but these two is used, as there may be
 // tokens.
+//
+//   file; a later one is stronger                 when                         function
+//   /etc/gitconfig                                always                       git_identity()
+//   the one that GIT_CONFIG_GLOBAL names          it is set: not the next two  git_identity()
+//   $XDG_CONFIG_HOME/git/config, or in ~/.config  otherwise                    git_identity()
+//   ~/.gitconfig                                  otherwise                    git_identity()
+//   what include.path names, in its place         at most 32 files in all      take()
+//
+// A file that is missing, too long or not readable counts as an empty one.
 
 #include "executor/executor_internal.hpp"
 #include "executor/git_folders_internal.hpp"
@@ -21,7 +30,7 @@ std::string_view host_variable(const char* name) {
   return value ? value : "";
 }
 
-// What stands behind a `=`; `at` is at the end of the line then.
+// Reads the value behind a `=`, and moves `at` to the end of its line.
 std::string git_value_at(std::string_view text, std::size_t& at) {
   std::string value;
   std::size_t size = 0;  // without the blanks at its end
@@ -54,6 +63,8 @@ std::string git_value_at(std::string_view text, std::size_t& at) {
 
 inline namespace inner {
 
+// The text may be hostile: the config of a submodule lies where commands may write. A line without
+// a value is passed over.
 void for_each_git_setting(std::string_view text,
                           FunctionRef<void(std::string_view, const std::string&)> callback) {
   std::string section;
@@ -109,6 +120,8 @@ void GitConfig::read(const std::string& path) {
       *file, [&](std::string_view key, const std::string& value) { take(key, value, path); });
 }
 
+// The value goes into another file of git's, so it is quoted; one with control characters is
+// dropped.
 void GitConfig::take(std::string_view key, const std::string& value, const std::string& path) {
   constexpr std::size_t longest = 256;
   if (key == "include.path"sv) {

@@ -151,6 +151,18 @@ void Executor::Gate::guard_deletions(const std::list<Target>& targets, Admission
   if (!allowed) admission.reject("delete-guard", "%", {allowed.error().message}, begin, end);
 }
 
+// The last check of screen(), with read-only roots or a delete guard.
+//
+//   the command or a file of it             what follows                         function
+//   the text cannot be read                 refused                              check_files()
+//   a changed file cannot be resolved       refused                              find_target()
+//   a read file cannot be resolved          passed over: it is not remembered    find_target()
+//   a change in or around a read-only root  refused, rule "read-only"            guard_read_only()
+//   deletes what was not read or made       refused, rule "delete-guard"         guard_deletions()
+//   reads or makes a file                   remembered once the command has run  remember()
+//
+// This looks at the disk before the command runs, and the disk may change until then. It keeps a
+// model from mistakes; only a sandbox holds a hostile command.
 void Executor::Admission::check_files(const Executor& executor, const Command& command,
                                       const Judgement& judgement) {
   const Gate& gate = *executor.gate_;

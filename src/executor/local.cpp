@@ -1,4 +1,23 @@
 // The executor of this host.
+//
+//   step of create()  what fails it                                      function
+//   environment       a workspace or venv that cannot be used            Environment::create()
+//   gate              an option of the gate                              set_up()
+//   shell, skills     no program; no directory                           create()
+//   homes             no folder can be made                              make_homes()
+//   sandbox           grants, limits or a network that cannot be had     make_sandbox()
+//   file rules        a root that is gone                                make_file_rules()
+//
+//   step of place()   what keeps the command from starting               function
+//   home              no folder can be made                              next_home()
+//   variables         a venv or variable that cannot be used             resolve()
+//   skills            nothing: a note says why there is no link          link_skills(), once
+//   confine           strict, and a granted path has been replaced       confine()
+//   words             no POSIX shell for a session                       words_to_run()
+//   descriptor 3      no pipe, or no memory for a long script            open_session_pipe()
+//
+// What holds: a Place does not change after create(), but for skills_linked under its mutex.
+// place() runs in the thread of the command's caller, for several commands at a time.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -43,6 +62,7 @@ Expected<CommandEnvironment> LocalExecutor::Place::resolve(const Command& comman
 
 inline namespace inner {
 
+// Read by a model. A command_prefix finds its own Python, so no venv is named with one.
 std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& environment) {
   std::string facts = concat("The shell is %.", {to_utf8(shell)});
   const std::string prefix = to_utf8(environment.command_prefix);
@@ -78,6 +98,8 @@ std::string facts_of_place(const LocalOptions& options) {
 
 }  // namespace
 
+// The sandbox comes after the gate, whose canonical roots it grants, and after the homes, which it
+// grants, too. A failure ends create() with the name of the option; homes and spill folder go away.
 Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
                                               const ExecutorWings& wings) {
   const CancellationPause pause;
@@ -109,6 +131,9 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
   return executor;
 }
 
+// What options ask for and the kernel cannot do is an error in strict mode, and else a gap that the
+// report and a note name. Network::allow is no such gap where the network would be open: that is an
+// error.
 Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
                                                   const ExecutorWings& wings,
                                                   const Executor& executor) {
@@ -154,6 +179,8 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
 
 const SandboxReport& LocalExecutor::sandbox_report() const noexcept { return *place_->report; }
 
+// Read by a model, which plans by it. Nothing is said of files when the kernel does not hold them;
+// the network is that of the report, and not that of the options.
 std::string LocalExecutor::describe_place() const {
   const SandboxReport& report = *place_->report;
   if (!place_->sandboxed()) return place_->facts;
@@ -224,6 +251,10 @@ std::string LocalExecutor::home(const Command& command, std::string_view work_di
   return home ? home : std::string();
 }
 
+// The grants are checked for each command, as one before it may have put another directory in the
+// place of one. That gives no new rights, as the kernel's rules belong to the directory of
+// create(): strict mode does not start the command, and else a note says it. The watched files are
+// looked at after that.
 void LocalExecutor::Place::confine(Admission& admission) const {
   ProcessOptions& process = admission.process;
   Result& result = admission.result;
@@ -251,6 +282,8 @@ void LocalExecutor::Place::confine(Admission& admission) const {
 
 namespace {
 
+// The reader lives in the Ending, to be read after the end; the writer is passed to this command
+// alone.
 Expected<void> open_session_pipe(Executor::Admission& admission) {
   UniqueFd told;
   if (auto ok = make_session_pipe(told, admission.script); !ok) return ok;
@@ -261,6 +294,7 @@ Expected<void> open_session_pipe(Executor::Admission& admission) {
 
 }  // namespace
 
+// Called by admit(). What a session has unset goes after confine(), which adds weak variables.
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
   auto home = place_->next_home();
   if (!home) return home.failure();

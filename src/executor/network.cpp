@@ -1,4 +1,15 @@
 // The network of commands, by names.
+//
+//   step    what is done                                        function, and its thread
+//   make    one network for all commands of an executor         make_network(), of create()
+//   serve   the network takes the command's listening socket    on_listener, thread of the start
+//           or a number for connections that come by a link     connect_by(), in place()
+//   finish  connections end, and what they did is reported      end_network, of conclude()
+//   drop    the command did not start, or its result is made    ~ServedCommand(), any thread
+//
+// What holds: a command that is served is finished, once in conclude() or else when the last that
+// holds it goes away; a second finish() finds nothing. Names come from the command: they are masked
+// here.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"

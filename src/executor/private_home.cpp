@@ -1,4 +1,22 @@
-// Private homes: made for commands, and removed with all that is in them.
+// Private homes, and other private folders: made for commands, and removed with all that is in
+// them.
+//
+//   step    what is done                                       function, and when
+//   sweep   removes up to 16 folders that have no lock         remove_left_folders(), in TMPDIR
+//   make    a folder of a random name, locked, with `tmp`      PrivateFolder::create()
+//   fill    a .gitconfig, if git_identity has found one        furnish()
+//   use     HOME and TMPDIR name it                            resolve(), for each command
+//   remove  when the last command or copy lets it go           ~PrivateFolder(), any thread
+//   killed  the lock goes with the program                     the sweep of the next one
+//
+//   PrivateHome  the folder of a command                        function
+//   off          none; also without a sandbox                   make_homes()
+//   command      a folder of its own in the executor's folder   next_home(), in place()
+//   executor     the executor's folder                          make_homes(), in create()
+//
+// What holds: a folder is locked from its making to its end, so that only left ones are swept. It
+// has mode 0700. A failure to make or to fill one ends create(), or keeps the command from
+// starting; a failure to remove it leaves it there.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -92,6 +110,7 @@ class TreeRemoval {
   std::uint64_t done_ = 0;
 };
 
+// Ends early when a round takes nothing away: what is left is another user's, or mounted.
 bool TreeRemoval::run() {
   // Each round takes away a level of the tree. The bound is for a process that goes on adding.
   constexpr int most_rounds = 1 << 17;
@@ -215,7 +234,7 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
 PrivateFolder::~PrivateFolder() {
   // A fork of the program has a copy of this object, and no part in the directory.
   if (owner_ != ::getpid()) return;
-  // An empty one is removed without a descriptor more, of which there may be none.
+  // An empty folder is removed without opening anything: descriptors may have run out.
   ::unlinkat(fd_.get(), "tmp", AT_REMOVEDIR);
   if (::rmdir(path_.c_str()) == 0) return;
   TreeRemoval(fd_.get()).run();

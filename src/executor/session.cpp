@@ -1,4 +1,24 @@
 // Sessions: what a command leaves to those after it.
+//
+// Each command of a session has a shell of its own. The shell writes its folder and its exported
+// variables into a pipe, at its start and at its end; what differs becomes the session's.
+//
+//   step    what is done, and what follows when it fails            function, and its thread
+//   enter   copies folder, variables and number of resets           enter(), the caller's
+//   judge   the copy is judged like any other command               screen(), the caller's
+//   wrap    no POSIX shell: refused                                 follow_session(), the caller's
+//   pipe    no pipe: not started                                    make_session_pipe()
+//   write   what does not fit is lost: the report is not complete   session_script(), in the shell
+//   end     ended by a signal, timeout or cancel: all stays         hand_on(), of conclude()
+//   parse   not complete, or of another form: all stays             parse_session_state()
+//   folder  outside of the roots: the session stays in its folder   hand_on()
+//   take    more than 256 variables or 64 KiB: all stays            take()
+//   reset   since the command began: all stays, without a note      take()
+//
+// What holds: the state changes under its mutex and only in take() and reset(), so that a command
+// never finds half of what another one left. Each case in which something stays puts a note into
+// the result, but for a reset. What comes through the pipe is hostile text: it is read as the
+// output of `export -p` alone, nothing in it is expanded, and no shell ever runs it.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -16,9 +36,8 @@ inline namespace v0_1 {
 
 namespace {
 
-// Sessions: each command is still a shell of its own. At its end it writes its folder and exported
-// variables into a pipe. They are read as text of a hostile command, and no shell ever runs them.
-
+// Not carried: what shells set by themselves, what belongs to one command (CODEEXEC_*), and what
+// changes how the next script is read or what runs with it.
 bool is_carried(std::string_view variable) {
   static constexpr auto left = NameList{"CODEEXEC_*", "BASH*",     "PWD",
                                         "OLDPWD",     "SHLVL",     "_",
@@ -170,10 +189,11 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
   const std::string fd = std::to_string(descriptor);
   std::string script = "set --;";
   for (std::size_t i = 1; i <= parts; ++i) append_all(script, "$%", {i});
-  // The descriptor is out of the script's way, at 8, and closed for it: shells keep it elsewhere
-  // meanwhile and have it back for the trap, but for a few. What comes before the script is on one
-  // line with it, so that errors in it name its own lines. After the script $2 says that nothing is
-  // left to report; a trap of its own on EXIT, in place of ours, then sees its $? as ever.
+  // The report goes to descriptor 8. That is closed for the script, and the shell has it back for
+  // the trap; ksh, zsh and yash would not, so it stays open in them. The script begins on the first
+  // line, so that errors name its own lines. Once $2 is the mark, the lines after the script
+  // report, and our trap adds nothing. A trap of the script's own on EXIT takes the place of ours,
+  // and sees the script's $?.
   return concat(
       "%{ %; } 2>/dev/null >&8;trap '{ case ${2-} in %);;*)%;esac; } 2>/dev/null||:' EXIT;case "
       "${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"%\";;*)eval \"%\" 8>&-;esac\n{ "
@@ -213,6 +233,8 @@ Expected<SessionState> parse_session_state(std::string_view text, std::string_vi
   return state;
 }
 
+// The reader must not block when a process that was left behind holds the pipe open, nor the shell
+// when the pipe is full. Where the pipe cannot be made larger it has the usual 64 KiB.
 Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer) {
   if (!make_pipe(told, writer)) return system_error(errno, "cannot make a pipe for the session");
   set_nonblocking(told);
@@ -223,6 +245,7 @@ Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer) {
   return {};
 }
 
+// Called once the command has ended. An empty pipe ends the text as its end does.
 std::string read_session_text(const UniqueFd& told) {
   std::string text(longest_session_text, '\0');
   std::size_t size = 0;
@@ -288,6 +311,8 @@ bool Session::State::take(const SessionState& told, const std::string& folder,
   return true;
 }
 
+// A variable that the command itself brings is set, also where the session has another value for it
+// or has unset it.
 void Executor::Admission::enter(const Command& given, const std::string& workspace) {
   ending.session = Session::State::of(*given.session);
   Command& command = in_session.emplace(given);

@@ -15,6 +15,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// No character is cut in two, so the parts may be shorter than `bytes` allows.
 std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint64_t total) {
   if (text.size() <= bytes) return text;
   const std::string_view head = utf8_prefix(text, bytes - bytes / 2);
@@ -24,6 +25,7 @@ std::string head_and_tail(const std::string& text, std::size_t bytes, std::uint6
        tail});
 }
 
+// For messages: the shortest text that is exact to the millisecond.
 std::string seconds_text(std::chrono::milliseconds time) {
   if (time == no_limit) return "unlimited";
   const auto seconds = time.count() / 1000;
@@ -39,6 +41,7 @@ std::string count_of_seconds(std::chrono::milliseconds time) {
   return seconds_text(time) + (time == std::chrono::seconds(1) ? " second" : " seconds");
 }
 
+// The clock of the host, which may be set back: the order of records is that of the log.
 std::string utc_timestamp() {
   timespec now{};
   ::clock_gettime(CLOCK_REALTIME, &now);
@@ -47,10 +50,13 @@ std::string utc_timestamp() {
   return utc_time(now.tv_sec) + fraction;
 }
 
+// EIO counts, too: the disk has failed, and the path may be a good one.
 bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == EIO;
 }
 
+// Elsewhere than on Linux the file has a name for a moment, with mode 0600. The shell opens it as
+// /dev/fd/3.
 Expected<UniqueFd> anonymous_file(std::string_view content) {
 #if defined(__linux__)
   UniqueFd fd(above_standard_streams(::memfd_create("script", MFD_CLOEXEC | MFD_ALLOW_SEALING)));
@@ -70,12 +76,15 @@ Expected<UniqueFd> anonymous_file(std::string_view content) {
   return fd;
 }
 
+// Looks at no PATH: a name without a slash is no program here.
 bool is_program(const std::string& path) {
   struct stat status {};
   return path.find('/') != std::string::npos && ::stat(path.c_str(), &status) == 0 &&
          S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 
+// Called by create(): a mistake in an option is found before the first command. The rights are
+// those of this process at that moment.
 Expected<std::string> usable_directory(const char* option, const std::string& given, int mode) {
   if (given.empty()) return std::string();
   auto path = canonical_path(given);

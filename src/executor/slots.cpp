@@ -1,4 +1,16 @@
 // How many commands of an executor run at a time: slots and the line of those that wait for one.
+//
+//   state        event or check               next         function, and the thread that calls it
+//   asks         a slot is free               has a slot   take(), caller of run() or start()
+//   asks         none is free                 in the line  take()
+//   asks         none is free, in a callback  not started  take(), event thread: it must not wait
+//   in the line  a slot is given back         has a slot   give_back(), any thread; the first only
+//   in the line  the command is cancelled     not started  take(), which leaves the line
+//   has a slot   the command has ended        -            give_back()
+//
+// What holds under the mutex: a line exists only while all slots are taken, a slot that is given
+// back goes to the first in the line at once, and a waiter is in the line until it has a slot or
+// has left. A cancel that comes together with the slot does not take the slot away.
 
 #include "executor/slots_internal.hpp"
 
@@ -51,6 +63,7 @@ void Slots::give_back() {
   next->called.cancel();
 }
 
+// The slot is owned by the Ending, so it is given back also when the command does not start.
 bool Executor::Gate::take_slot(const Command& command, Admission& admission) const {
   if (options.max_concurrent == 0 || command.background) return true;
   if (slots.take(options.max_concurrent, command.cancel)) {

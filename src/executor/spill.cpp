@@ -1,4 +1,14 @@
-// Where outputs go whole that are too long to be kept.
+// Spill files: the complete output of streams that are longer than what is kept.
+//
+//   step      what is done                                     function, and when
+//   options   opens spill_dir, or makes a private folder       set_up_files(), in create()
+//   sandbox   refuses one that commands could change         check_out_of_reach(), in create()
+//   file      makes it with a random name, mode 0600           the process, as a stream grows
+//   count     adds its size; removes the oldest above a bound  bound_spilled(), in conclude()
+//   end       removes the private folder and all in it         ~PrivateFolder, the last copy
+//
+// What holds: commands may read the files and not write them, as far as a sandbox holds them. Only
+// files of a private folder are counted and removed; those in the operator's spill_dir stay.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -16,6 +26,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// Called with what a sandbox or a container lets commands change.
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
                                   const std::vector<std::string>& writable) {
   const std::pair<const char*, const std::string&> own[] = {{"spill_dir", options.spill_dir},
@@ -60,6 +71,7 @@ Expected<void> Executor::Gate::set_up_files() {
   return {};
 }
 
+// The files of this command are the last to go. A file that is gone already is passed over.
 void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) const {
   if (!private_spill) return;
   std::size_t removed = 0;
@@ -67,7 +79,7 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
   for (const bool is_err : {false, true}) {
     const std::string& file = is_err ? ended.err_file : ended.out_file;
     if (file.empty()) continue;
-    // What an empty one takes, so that their number is bounded, too.
+    // Counted for each file besides its bytes, so that the number of files is bounded, too.
     constexpr std::uint64_t least = 4096;
     const std::uint64_t size = least + (is_err ? ended.err_counts : ended.out_counts).file_bytes;
     spilled.push_back({std::string(base_name(file)), size});

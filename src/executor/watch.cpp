@@ -1,4 +1,23 @@
 // Files that later programs trust: which of them a command has changed.
+//
+// The user's own tools run or obey these files later, outside of any sandbox. Changes are not
+// prevented: they are listed in the result.
+//
+//   step    what is done                                      function, and its thread
+//   before  looks at each watched directory                   confine(), the caller's
+//   after   looks again, and compares the two                 changes(), of conclude()
+//   gone    looks at the entry itself, as a bound may be met  is_another()
+//
+//   where it looks           what it takes                                 function
+//   a directory              its entries, or fixed paths if it is large    look_at()
+//   .git, and SUB/.git       settings, hooks, worktrees, submodules        look_at_repository()
+//   a directory with a HEAD  the same settings: it is a repository itself  look_at_settings()
+//   another .name            the rows of watched_paths that begin with it  look_at_watched()
+//
+// What holds: nothing is opened but directories and the config of repositories, the last name of a
+// path is never followed as a link, and bounds end each look. A command that makes many entries can
+// hide a change beyond a bound; the sandbox holds it as before. What another process changes
+// meanwhile is listed, too.
 
 #include "executor/executor_internal.hpp"
 
@@ -81,6 +100,7 @@ WatchedFiles::WatchedFiles(std::vector<std::string> directories, bool below)
   for (const std::string& directory : directories_) look_at(directory);
 }
 
+// Both looks are in the order of their paths, so one pass over both finds what differs.
 std::vector<std::string> WatchedFiles::changes() const {
   std::vector<std::string> changed;
   if (directories_.empty()) return changed;
@@ -99,7 +119,8 @@ std::vector<std::string> WatchedFiles::changes() const {
   return changed;
 }
 
-// An entry that only the second look cut off at a bound is still there.
+// True if the entry is gone or differs. The second look may have left it out at a bound, so the
+// file itself is asked.
 bool WatchedFiles::is_another(const std::pair<const std::string, std::string>& known) {
   struct stat status {};
   return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
@@ -145,7 +166,8 @@ void WatchedFiles::look_at_entries(const Place& place, const std::string& path, 
       return true;
     }
     look_at_settings(place, whole + '/');
-    // A submodule is called as its path is, and may have some of its own.
+    // The folder of a submodule is named as a rule by its path, which may have several parts; it
+    // may hold `modules` of its own.
     const bool is_one = prints_.count(concat("%%/config", {place.start, whole})) != 0;
     if (repositories > 1)
       look_at_entries(place, is_one ? whole + "/modules" : whole, repositories - 1);

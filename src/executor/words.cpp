@@ -1,4 +1,15 @@
 // The words that run a command, wherever it runs.
+//
+//   command                       words                                   descriptor 3
+//   argv                          as given                                nothing
+//   script of a session           SHELL -c WRAPPER SHELL PART...          the session's pipe
+//   script that fits              SHELL -c SCRIPT                         nothing
+//   longer script                 SHELL /dev/fd/3                         the script
+//   each, with a prefix           SHELL -c 'PREFIX "$@"' sh WORDS...      the same
+//
+// In the rows above the last, SHELL is the interpreter that the command names, or the executor's; a
+// prefix is always read by the executor's. A script that fits has one byte less than an argument
+// may have: as_operand() may add a blank.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -30,6 +41,8 @@ std::vector<std::string> prefixed(const std::string& prefix, const std::string& 
 
 }  // namespace
 
+// The mark is random, so that no script prints it by accident. One that reads it from its shell can
+// report what it likes, as it can set that, too.
 bool Executor::Admission::follow_session(const std::string& text, std::vector<std::string>& words) {
   const std::string shell = words.back();
   const std::size_t parts = (text.size() + longest_inline_script - 1) / longest_inline_script;

@@ -218,7 +218,7 @@ struct Process::State {
   Phase phase = Phase::running;
   Outcome stopped_as = Outcome::exited;  // another one once it was asked to end
   bool was_idle = false;                 // that was for its idle_timeout
-  bool reads_in_place = false;           // nothing but the capture needs the bytes of the pipes
+  bool reads_in_place = false;           // no hash, mask, callback or terminal needs the bytes
   Streams io;
   Timers times = Timers();
   std::mutex mutex = {};

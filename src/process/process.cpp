@@ -29,7 +29,8 @@ ProcessResult run_process(const ProcessOptions& options) {
 
 namespace {
 
-// The process in which this thread calls callbacks; a fork made in one has no such thread.
+// Id of the process in which this thread calls callbacks, or 0. A fork made in a callback copies
+// the value and has no such thread, so the id is compared.
 thread_local pid_t event_thread_of = 0;
 
 }  // namespace

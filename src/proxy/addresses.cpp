@@ -44,7 +44,7 @@ bool is_special_v6(const in6_addr& address) {
   if (high == 0 && middle == 0xffff) return is_special_v4(low);              // ::ffff:0:0/96
   if (high == 0x0064ff9b00000000 && middle == 0) return is_special_v4(low);  // NAT64
   if (high >> 48 == 0x2002) return is_special_v4(static_cast<std::uint32_t>(high >> 16));  // 6to4
-  // All others are outside of 2000::/3, but 2001::/23, with Teredo and other protocols' own.
+  // Special are all others outside of 2000::/3, and 2001::/23 in it: Teredo and other protocols.
   return high >> 61 != 1 || high >> 41 == 0x200100 >> 1;
 }
 
@@ -63,6 +63,7 @@ bool is_own_address(const SocketAddress& address) {
 
 }  // namespace
 
+// The canonical text, so that two addresses are the same if their texts are.
 std::string SocketAddress::text() const {
   char text[64] = {};
   const void* const bytes = any.sa_family == AF_INET ? static_cast<const void*>(&v4.sin_addr)
@@ -73,6 +74,7 @@ std::string SocketAddress::text() const {
 
 inline namespace inner {
 
+// Called before each connection, as a name may lead to any address: its owner chooses that.
 bool is_public_address(const SocketAddress& address) {
   const bool special = address.any.sa_family == AF_INET
                            ? is_special_v4(ntohl(address.v4.sin_addr.s_addr))

@@ -1,4 +1,25 @@
 // The steps of one connection.
+//
+//   phase       event                                   next         function
+//   head        the request is not complete             head         read_head()
+//   head        it is bad, or its name is not allowed   refusing     read_head()
+//   head        its name is allowed                     looking_up   read_head(): asks the resolver
+//   head        10 s, or the client ends                over         expire()
+//   looking_up  addresses have come                     connecting   take()
+//   looking_up  20 s                                    refusing     expire()
+//   connecting  the server answers                      relaying     end_connecting()
+//   connecting  an error, or 10 s: the next address     connecting   connect_next()
+//   connecting  no address is left                      refusing     connect_next()
+//   relaying    both ends have ended, or an error       over         step()
+//   relaying    no byte for 10 minutes                  over         expire()
+//   relaying    the client has the end, none for 1 min  over         expire()
+//   refusing    the client ends, or 2 s                 over         step(), expire()
+//
+// What holds: there is a socket to a server in connecting and relaying alone, and the rules have
+// allowed its name and its address before it was made. Bytes of the client go to a server only
+// while relaying. All runs under the mutex of the proxy, most of it in its thread, and nothing
+// blocks. What the client sends is hostile, and so is what the server sends; the proxy reads only a
+// request.
 
 #include "proxy/connection_internal.hpp"
 #include "proxy/proxy_internal.hpp"
@@ -66,6 +87,7 @@ ProxyConnection::ProxyConnection(const ProxyContext& context, std::uint64_t key,
   send_at_once(near_.fd);
 }
 
+// Called for an event of either end. False: the connection is over, and the proxy closes it.
 bool ProxyConnection::step(bool far_event, Clock::time_point now) {
   if (phase_ == Phase::connecting && far_event) end_connecting(now);
   if (phase_ == Phase::head) {
@@ -104,6 +126,8 @@ bool ProxyConnection::expire(Clock::time_point now) {
   return wait_for_more();
 }
 
+// The request is read again as more of it comes. Its record is a failure until there is a
+// connection, for the case that the command ends meanwhile.
 void ProxyConnection::read_head(Clock::time_point now) {
   RelayBuffer& input = near_.from;
   ProxyRequest request = read_proxy_request(input.text(), seen_);

@@ -1,4 +1,20 @@
 // The proxy: one thread for all connections of all commands of an executor.
+//
+//   event                            what follows                    function
+//   a command starts                 its socket is watched           serve(), start's thread
+//   a command elsewhere connects     it gets one end of a pair       connect(), link's thread
+//   a client connects                it is accepted, with room       accept_all(), proxy thread
+//   bytes, or a server has answered  a step of the connection        handle(), proxy thread
+//   a name is looked up              the connection gets addresses   handle(), proxy thread
+//   a deadline has passed            the connection refuses or ends  expire(), proxy thread
+//   no descriptors for accept4()     a new try after 100 ms          listen_again()
+//   the command has ended            its connections are closed      finish(), any thread
+//   the executor ends                the thread is woken and joined  ~DomainProxy()
+//
+// What holds under the mutex: a slot has a connection and its client, or neither; a client goes
+// away after its connections. A socket without room for more connections is not watched, and what
+// connects to it waits in the kernel. Keys are never used again, so that a late event finds
+// nothing.
 
 #include "proxy/connection_internal.hpp"
 #include "proxy/proxy_internal.hpp"
@@ -25,6 +41,8 @@ constexpr int place_shift = 2;
 constexpr int number_shift = 11;
 static_assert(most_slots << place_shift == std::size_t{1} << number_shift);
 
+// Counts and keeps a bounded number of connections, of refused names a few: a command can make
+// many.
 void add_connection(NetworkReport& report, Connection&& connection) {
   if (connection.verdict == "refused"sv) {
     std::string text = concat("%:%", {connection.name, connection.port});
@@ -180,6 +198,7 @@ void DomainProxy::State::loop() {
   }
 }
 
+// An event whose connection or client has gone meanwhile is dropped.
 void DomainProxy::State::handle(const epoll_event& event, Clock::time_point now) {
   const std::uint64_t key = event.data.u64;
   if (key == resolver_key) {
@@ -254,6 +273,7 @@ DomainProxy::State::Slot* DomainProxy::State::find(std::uint64_t key) {
   return slot.connection && slot.connection->key() == (key & ~far_bit) ? &slot : nullptr;
 }
 
+// The record goes into the report of the command, unless nothing was asked for.
 void DomainProxy::State::close(Slot& slot) {
   Client& client = *std::exchange(slot.client, nullptr);
   const auto connection = std::move(slot.connection);

@@ -2,6 +2,15 @@
 //
 // One request for each connection. A head of HTTP that two programs could read in different ways is
 // refused: the request goes to the host of its URI, and the server sees that name and no other.
+//
+//   first byte  then                                        state        function
+//   5           fewer methods than announced                incomplete   read_socks_request()
+//   5           methods, and no request yet                 greeting     read_socks_request()
+//   5           methods and a request                       ready, bad   read_socks_request()
+//   a letter    no empty line within 16 KiB                 bad          read_proxy_request()
+//   a letter    no empty line yet                           incomplete   read_proxy_request()
+//   a letter    a head up to the empty line                 ready, bad   read_http_request()
+//   other       -                                           bad          read_proxy_request()
 
 #include "proxy/proxy_internal.hpp"
 
@@ -16,6 +25,7 @@ inline namespace v0_1 {
 
 namespace {
 
+// The problem is read by the client, and recorded.
 ProxyRequest bad_request(ProxyRequest::Protocol protocol, const char* problem) {
   ProxyRequest request;
   request.state = ProxyRequest::bad;

@@ -1,4 +1,16 @@
 // Names are looked up on threads of their own.
+//
+//   state of a lookup  event                                next      function, and its thread
+//   -                  an allowed name                      waiting   ask(), proxy thread
+//   waiting            a thread and its command are free    running   serve(), its threads
+//   waiting            the connection is closed             -         forget()
+//   waiting            there is no thread, nor a new one    done      ask(): with a problem
+//   running            getaddrinfo() has returned           done      serve()
+//   done               the descriptor was written to        -         take(), proxy thread
+//
+// What holds: getaddrinfo() is called without the mutex and cannot be stopped. A running lookup of
+// a closed connection runs to its end, and its key then finds no connection. A thread keeps the
+// resolver alive, so a lookup may outlast the proxy.
 
 #include "proxy/proxy_internal.hpp"
 
@@ -45,6 +57,7 @@ void Resolver::ask(std::uint64_t key, std::uint64_t command, const Destination& 
   }
 }
 
+// Called for each connection that is closed.
 void Resolver::forget(std::uint64_t key) {
   const std::lock_guard<std::mutex> lock(mutex_);
   waiting_.remove_if([key](const Lookup& lookup) { return lookup.key == key; });

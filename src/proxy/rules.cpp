@@ -1,4 +1,13 @@
 // Which names and ports an operator allows.
+//
+//   entry of allowed_domains   rules made of it                   function
+//   example.org                example.org:80, example.org:443    DomainRules::create()
+//   example.org:22             example.org:22                     DomainRules::create()
+//   *.example.org              .example.org:80, .example.org:443  DomainRules::create()
+//   the name of a set          those of each of its hosts         DomainRules::create()
+//
+// What a command asks for is hostile text. destination_of() makes one spelling of each host, so
+// that allow() compares texts; an address in another spelling is refused.
 
 #include "proxy/proxy.hpp"
 #include "proxy/proxy_internal.hpp"
@@ -84,6 +93,7 @@ bool ends_in_number(std::string_view host) {
   return all_are(last, is_digit) || starts_with(last, "0x"sv);
 }
 
+// ASCII letters, digits, - and _ only: a name that looks like another one is not taken for it.
 bool is_host_name(std::string_view host) {
   constexpr std::size_t longest_name = 253;
   constexpr std::size_t longest_label = 63;
@@ -176,6 +186,7 @@ Expected<DomainRules> DomainRules::create(const std::vector<std::string>& given)
   return rules;
 }
 
+// A rule that begins with a dot is for the names below one, and not for that name.
 bool DomainRules::allow(const Destination& wanted) const {
   const std::string text = wanted.text();
   for (const std::string& rule : rules_)
@@ -184,6 +195,7 @@ bool DomainRules::allow(const Destination& wanted) const {
   return false;
 }
 
+// Called for each address of an allowed name, before a socket is made for it.
 bool DomainRules::allow_address(const SocketAddress& address, unsigned port) const {
   return is_public_address(address) || allow({address.text(), port, true});
 }

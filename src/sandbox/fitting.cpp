@@ -104,8 +104,8 @@ std::string why_no_namespaces(int error) {
 
 inline namespace inner {
 
-// The feature that is missed least goes first. When a network of its own is the only one left, it
-// was at fault: it goes, and the others come back.
+// Drops one optional namespace, the least important first. When a network of its own is the only
+// one left, it was at fault: it is dropped, and the others come back.
 Expected<void> SandboxFitter::leave_out_namespace(long error) {
   const int number = error != 0 ? static_cast<int>(-error) : ENOSYS;
   const std::string why = concat("no namespaces can be made here: %", {why_no_namespaces(number)});

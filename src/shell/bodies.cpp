@@ -117,7 +117,7 @@ ShellEffects ShellBodies::run(ShellRunner& runner, ShellRange nodes, std::string
     const auto read = recording.read.find(changed);
     if (read != recording.read.end() && read->second.used) effects.carried.push_back(changed);
   }
-  // What it has read, the body around it has read.
+  // Reads of this body count as reads of the body around it.
   for (const auto& [read, variable] : recording.read)
     walk.scopes.note_read(read, variable, variable.used);
   walk.scopes.note_activation(recording.outermost);

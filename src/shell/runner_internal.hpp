@@ -268,9 +268,9 @@ class ShellRunner {
   void run_and_or(const ShellNode& node);
   void run_if(const ShellNode& node);
   void run_case(const ShellNode& node);
-  // Runs a loop's parts until nothing new can come of another round: what a round changes and an
-  // earlier part of the next one reads is not known from then on. `variable` is what that of a for
-  // loop has in each round.
+  // Fixed point of a loop: runs its parts until a round changes nothing that the next round reads,
+  // but at most twice. What a round changes of that is unknown from then on. `variable` is what
+  // that of a for loop has in each round.
   void run_rounds(const ShellNode& node, const ShellVariable& variable);
   void run_for(const ShellNode& node);
   void run_pipeline(const ShellNode& node);
