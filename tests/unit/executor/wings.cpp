@@ -89,14 +89,14 @@ TEST_CASE("an option whose wing is not given is an error that names it") {
          o.sandbox.network = codeexec::Network::allow;
          o.allowed_domains = {"example.org"};
        }}};
-  for (const auto& [named, set] : options) {
+  for (const auto& option : options) {
     LocalOptions wanted;
     wanted.workspace = place.path();
-    set(wanted);
+    option.second(wanted);
     const auto made = LocalExecutor::create(wanted, {});
-    REQUIRE_MESSAGE(!made, named);
+    REQUIRE_MESSAGE(!made, option.first);
     CHECK(made.error().code == codeexec::ErrorCode::invalid_argument);
-    CHECK_MESSAGE(made.error().message.rfind(named, 0) == 0, made.error().message);
+    CHECK_MESSAGE(made.error().message.rfind(option.first, 0) == 0, made.error().message);
   }
 }
 
