@@ -1,7 +1,8 @@
 // The smallest program: commands with deadlines, bounded output and the kernel's sandbox, and none
 // of what this header has besides. Only the definitions of its core are compiled:
 //
-//   c++ -std=c++17 -O2 -pthread core_only.cpp -o core_only && ./core_only 'echo hello; id -un'
+//   c++ -std=c++17 -O2 -I. examples/core_only.cpp -o core_only -pthread
+//   ./core_only 'echo hello; echo oops >&2'
 //
 // No policy judges the command here, as the program gives create() no wing that has one. With
 // CODEEXEC_IMPLEMENT_POLICY below, and {codeexec::create_guard} in place of {}, each command is.

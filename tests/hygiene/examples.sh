@@ -49,9 +49,12 @@ KNOWN=${IMPLEMENTATION:-}
 for example in examples/*.cpp; do
   # Without it the command would not link, which $KNOWN would hide.
   expect "$example: has the implementation in it" \
-    grep -qx '#define CODEEXEC_IMPLEMENTATION' "$example"
+    grep -qxE '#define CODEEXEC_IMPLEMENT(ATION|_CORE)' "$example"
   [ "$example" = examples/hello.cpp ] || build "$example"
 done
+expect "examples/core_only.cpp: works" sh -c "./core_only 'echo made' | grep -qx made"
+expect "examples/tiny_server.cpp: works" \
+  sh -c "./tiny-server --run 'echo hello' | grep -q '\"success\":true'"
 expect "examples/in_process.cpp: works" \
   sh -c "./in_process | grep -qx 'epoch 3'"
 expect "examples/places.cpp: works" \
