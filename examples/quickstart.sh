@@ -54,10 +54,10 @@ flags="-std=c++17 -O2"
 version=$("$compiler" --version)
 jobs=$(getconf _NPROCESSORS_ONLN 2> /dev/null || echo 2)
 
-# The pieces are compiled separately: each section that src/frame.hpp lists, and the program.
+# The pieces are compiled separately: each section that src/frame.hpp lists, and main().
 if [ -f src/frame.hpp ]; then
   parts=$(grep '^#include "[a-z]*/[a-z0-9_]*\.cpp"$' src/frame.hpp)
-  pieces="$(echo "$parts" | sed 's|^#include "||; s|/.*||' | uniq) program"
+  pieces="$(echo "$parts" | sed 's|^#include "||; s|/.*||' | uniq) main"
 else
   pieces=whole
 fi
@@ -71,7 +71,7 @@ by_size() {
 text_of() {
   case $1 in
     whole) echo '#include "examples/mcp_server.cpp"' ;;
-    program) printf '#define CODEEXEC_IMPLEMENTED\n#include "examples/mcp_server.cpp"\n' ;;
+    main) printf '#define CODEEXEC_IMPLEMENTED\n#include "examples/mcp_server.cpp"\n' ;;
     *) echo "$parts" | grep "\"$1/" ;;
   esac
 }
