@@ -1,8 +1,8 @@
 #!/bin/sh
 # A compiler launcher (CMAKE_CXX_COMPILER_LAUNCHER) that compiles the implementation only once for
 # several consumers: a file that is the same after preprocessing as one before, with the same
-# options, gets a copy of its object. It knows the joined implementation and its sections by their
-# names; other files are just compiled.
+# options, gets a copy of its object. It knows the joined implementation, its wings and its sections
+# by their names; other files are just compiled.
 #   SHARED=DIR sh share.sh COMPILER ARGUMENT...
 set -eu
 # Split the command: what is compiled to where, and the options that decide what comes out.
@@ -13,7 +13,7 @@ for argument; do
     -MT | -MF | -isystem) ;;
     *)
       case $argument in
-        *codeexec-impl.cpp | */implementation.cpp | */sections/*.cpp) source=$argument ;;
+        */codeexec-*.cpp | */implementation.cpp | */sections/*.cpp) source=$argument ;;
         -o | -MT | -MF | -MD | -isystem | -I* | -c) ;;
         *) options="$options $argument" ;;
       esac
