@@ -6,6 +6,7 @@
 
 #include "base/base_internal.hpp"
 #include "code/code_internal.hpp"
+#include "containers/containers_internal.hpp"
 #include "docker/container_internal.hpp"
 #include "sandbox/sandbox_internal.hpp"
 #include "terminal/terminal_internal.hpp"
