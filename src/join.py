@@ -175,10 +175,10 @@ def joined(named):
         """Writes the parts: declarations as they are, definitions in groups."""
         for number, (wings, some) in enumerate(itertools.groupby(parts, key=lambda p: p[0])):
             body = merged(in_namespaces(itertools.chain(*(text for _, text in some))))
-            if wings and not named:
+            if wings:
                 macro = f"CODEEXEC_GROUP_{number + 1}"
                 begin = f"#if !defined({macro})"
-                if wings != set(all_wings):
+                if wings != set(all_wings) and not named:
                     lines.extend(["", *condition(begin + " && ", wings, all_wings)])
                 else:
                     lines.extend(["", begin])
