@@ -70,51 +70,44 @@ struct Client {
       : name(its_name), title(its_title), format(its_format) {}
 
   // `servers`: the name of the object with the servers.
-  constexpr Client user_file(const char* servers, UserFile file) const {
-    Client changed = *this;
-    changed.key = servers;
-    changed.user = file;
-    return changed;
+  constexpr Client& user_file(const char* servers, UserFile file) {
+    key = servers;
+    user = file;
+    return *this;
   }
   // The file of one project, for the same servers.
-  constexpr Client project_file(const char* file) const {
-    Client changed = *this;
-    changed.project = file;
-    return changed;
+  constexpr Client& project_file(const char* file) {
+    project = file;
+    return *this;
   }
   // A folder of the home that is there when the client is; else that of its file.
-  constexpr Client sign(const char* folder) const {
-    Client changed = *this;
-    changed.installed = folder;
-    return changed;
+  constexpr Client& sign(const char* folder) {
+    installed = folder;
+    return *this;
   }
   // The sign at which the client puts values into arguments.
-  constexpr Client replaces(const char* text) const {
-    Client changed = *this;
-    changed.replaced = text;
-    return changed;
+  constexpr Client& replaces(const char* text) {
+    replaced = text;
+    return *this;
   }
   // Its member of an entry that lets the model call the tools without a question each time.
-  constexpr Client approval(const char* member, const char* value, const char* words) const {
-    Client changed = *this;
-    changed.approval_member = member;
-    changed.approval_value = value;
-    changed.approval_words = words;
-    return changed;
+  constexpr Client& approval(const char* member, const char* value, const char* words) {
+    approval_member = member;
+    approval_value = value;
+    approval_words = words;
+    return *this;
   }
   // A member of the file that switches the tool off.
-  constexpr Client shell(const char* tool, OwnShell setting) const {
-    Client changed = *this;
-    changed.own_shell = setting;
-    changed.own_shell.tool = tool;
-    return changed;
+  constexpr Client& shell(const char* tool, OwnShell setting) {
+    own_shell = setting;
+    own_shell.tool = tool;
+    return *this;
   }
   // There is none, and the person does it.
-  constexpr Client shell_by_hand(const char* tool, const char* how) const {
-    Client changed = *this;
-    changed.own_shell.tool = tool;
-    changed.own_shell.by_hand = how;
-    return changed;
+  constexpr Client& shell_by_hand(const char* tool, const char* how) {
+    own_shell.tool = tool;
+    own_shell.by_hand = how;
+    return *this;
   }
 
   const char* name;

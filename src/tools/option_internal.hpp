@@ -163,113 +163,96 @@ class Option {
   constexpr Kind kind() const { return kind_; }
   // The name of its value in help; empty: it has none.
   constexpr std::string_view value() const { return value_; }
-  constexpr Option value(std::string_view given) const {
-    Option row = *this;
-    row.value_ = given;
-    return row;
+  constexpr Option& value(std::string_view given) {
+    value_ = given;
+    return *this;
   }
   // The default, in words.
   constexpr std::string_view usual() const { return usual_; }
-  constexpr Option usual(std::string_view given) const {
-    Option row = *this;
-    row.usual_ = given;
-    return row;
+  constexpr Option& usual(std::string_view given) {
+    usual_ = given;
+    return *this;
   }
   // The first sentence is for --help, all of it for --help-all.
   constexpr std::string_view help() const { return help_; }
-  constexpr Option help(std::string_view given) const {
-    Option row = *this;
-    row.help_ = given;
-    return row;
+  constexpr Option& help(std::string_view given) {
+    help_ = given;
+    return *this;
   }
   // A key of the configuration file that means the same.
   constexpr std::string_view other_key() const { return other_key_; }
-  constexpr Option other_key(std::string_view given) const {
-    Option row = *this;
-    row.other_key_ = given;
-    return row;
+  constexpr Option& other_key(std::string_view given) {
+    other_key_ = given;
+    return *this;
   }
   // The words that a value may be. Of a text they are for help and the completions of shells.
   constexpr Rows<Choice> choices() const { return choices_; }
-  constexpr Option one_of(Rows<Choice> choices) const {
-    Option row = *this;
-    row.choices_ = choices;
-    return row;
+  constexpr Option& one_of(Rows<Choice> choices) {
+    choices_ = choices;
+    return *this;
   }
   constexpr Group group() const { return group_; }
-  constexpr Option in(Group group) const {
-    Option row = *this;
-    row.group_ = group;
-    return row;
+  constexpr Option& in(Group group) {
+    group_ = group;
+    return *this;
   }
   // The modes in which it has an effect; of a row that does not say it, all.
   constexpr Where where() const { return where_; }
-  constexpr Option where(Where modes) const {
-    Option row = *this;
-    row.where_ = modes;
-    return row;
+  constexpr Option& where(Where modes) {
+    where_ = modes;
+    return *this;
   }
   // Whether --help has it, too.
   constexpr bool is_often_needed() const { return is_often_needed_; }
-  constexpr Option often() const {
-    Option row = *this;
-    row.is_often_needed_ = true;
-    return row;
+  constexpr Option& often() {
+    is_often_needed_ = true;
+    return *this;
   }
   // A value without words is allowed, or one that is an empty text.
   constexpr bool may_be_bare() const { return may_be_bare_; }
-  constexpr Option bare() const {
-    Option row = *this;
-    row.may_be_bare_ = true;
-    return row;
+  constexpr Option& bare() {
+    may_be_bare_ = true;
+    return *this;
   }
   constexpr bool may_be_empty() const { return may_be_empty_; }
-  constexpr Option empty() const {
-    Option row = *this;
-    row.may_be_empty_ = true;
-    return row;
+  constexpr Option& empty() {
+    may_be_empty_ = true;
+    return *this;
   }
   // The option of another table that it stands behind in help. Without it a row stands behind the
   // one before it in its own table when they are of one group, else at the end of its group.
   constexpr std::string_view after() const { return after_; }
-  constexpr Option after(std::string_view option) const {
-    Option row = *this;
-    row.after_ = option;
-    return row;
+  constexpr Option& after(std::string_view option) {
+    after_ = option;
+    return *this;
   }
   // Kinds that the type of a variable does not show.
-  constexpr Option off() const {
-    Option row = *this;
-    row.kind_ = off_flag;
-    return row;
+  constexpr Option& off() {
+    kind_ = off_flag;
+    return *this;
   }
-  constexpr Option bytes() const {
-    Option row = *this;
-    row.kind_ = byte_count;
-    return row;
+  constexpr Option& bytes() {
+    kind_ = byte_count;
+    return *this;
   }
-  constexpr Option bytes_or_0() const {
-    Option row = *this;
-    row.kind_ = byte_count_or_0;
-    return row;
+  constexpr Option& bytes_or_0() {
+    kind_ = byte_count_or_0;
+    return *this;
   }
-  constexpr Option or_0() const {
-    Option row = *this;
-    row.kind_ = whole_or_0;
-    return row;
+  constexpr Option& or_0() {
+    kind_ = whole_or_0;
+    return *this;
   }
   constexpr std::string_view entry_key() const { return entry_key_; }
-  constexpr Option keyed(std::string_view key) const {
-    Option row = *this;
-    row.kind_ = keyed_text;
-    row.entry_key_ = key;
-    return row;
+  constexpr Option& keyed(std::string_view key) {
+    kind_ = keyed_text;
+    entry_key_ = key;
+    return *this;
   }
-  constexpr Option keyed_list(std::string_view key) const {
-    Option row = *this;
-    row.kind_ = keyed_texts;
-    row.entry_key_ = key;
-    return row;
+  constexpr Option& keyed_list(std::string_view key) {
+    kind_ = keyed_texts;
+    entry_key_ = key;
+    return *this;
   }
 
   constexpr bool is_list() const { return kind_ >= texts && kind_ <= other_list; }
