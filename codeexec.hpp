@@ -65123,18 +65123,14 @@ Expected<std::string> own_program() {
 
 namespace {
 
-// A piece of the reason of a gap, and what helps then. The first that fits counts.
-struct GapRemedy {
-  const char* reason;
-  const char* remedy;
-};
-constexpr GapRemedy remedies[] = {
-    {"the kernel has no Landlock", "use Linux 6.12 or newer, or --execution-mode docker"},
-    {"Landlock is switched off",
+// A piece of the reason of a gap, and what helps then.
+constexpr HelpRow gap_remedies[] = {
+    {"the kernel has no landlock", "use Linux 6.12 or newer, or --execution-mode docker"},
+    {"landlock is switched off",
      "start the kernel with landlock among lsm=, or use "
      "--execution-mode docker"},
-    {"Landlock is not permitted", "let the profile of the container pass the calls landlock_*"},
-    {"needs Landlock ABI", "Linux 6.12 has all of it"},
+    {"landlock is not permitted", "let the profile of the container pass the calls landlock_*"},
+    {"needs landlock abi", "Linux 6.12 has all of it"},
     {"a filter (seccomp)", "let the profile of the container pass seccomp()"},
     {"apparmor_restrict",
      "give this program an AppArmor profile with `userns,`, see "
@@ -65152,16 +65148,16 @@ constexpr GapRemedy remedies[] = {
     {"no cgroup can be made", ""},  // the reason ends with one
     {"the kernel cannot take it back", "move it out of there"},
     {"emulator", "run it on a real kernel"},
-    {"not on this system", "run it on Linux, x86_64 or aarch64"}};
+    {"not on this system", "run it on Linux, x86_64 or aarch64"},
+};
+constexpr auto packed_gap_remedies = pack_help<gap_remedies>();
 
 std::string with_remedy(std::string_view reason) {
-  const char* remedy = "--sandbox strict does not start instead";
-  for (const GapRemedy& row : remedies)
-    if (reason.find(row.reason) != std::string_view::npos) {
-      remedy = row.remedy;
-      break;
-    }
-  return concat("%%%", {reason, *remedy ? "; " : "", remedy});
+  const NameTable table = packed_gap_remedies.table();
+  const std::size_t row = find_help(reason, table);
+  const std::string_view remedy =
+      row < table.rows ? table.at(row, 1).first() : "--sandbox strict does not start instead"sv;
+  return concat("%%%", {reason, remedy.empty() ? "" : "; ", remedy});
 }
 
 std::string paths_with(const ServerConfig& config, Permission permission) {
