@@ -69,20 +69,22 @@ void for_each_git_setting(std::string_view text,
                           FunctionRef<void(std::string_view, const std::string&)> callback) {
   std::string section;
   for (std::size_t at = 0; at < text.size();) {
-    const std::size_t line = std::min(text.find('\n', at), text.size());
     if (" \t\r\n"sv.find(text[at]) != std::string_view::npos) {
       ++at;
-    } else if (text[at] == '#' || text[at] == ';') {
-      at = line;
-    } else if (text[at] == '[') {
-      const std::size_t end = std::min(text.find(']', at), line);
-      section = in_lower_case(text.substr(at + 1, end - at - 1)) + '.';
-      at = end + 1;
+      continue;
+    }
+    const std::string_view line = text.substr(at, text.find('\n', at) - at);
+    if (line[0] == '#' || line[0] == ';') {
+      at += line.size();
+    } else if (line[0] == '[') {
+      const std::size_t end = std::min(line.find(']'), line.size());
+      section = in_lower_case(line.substr(1, end - 1)) + '.';
+      at += end + 1;
     } else {
-      const std::size_t equals = std::min(text.find('=', at), line);
-      const std::string_view key = text.substr(at, equals - at);
-      at = equals + 1;
-      if (equals == line) continue;
+      const std::size_t equals = std::min(line.find('='), line.size());
+      const std::string_view key = line.substr(0, equals);
+      at += equals + 1;
+      if (equals == line.size()) continue;
       const std::string value = git_value_at(text, at);
       callback(in_lower_case(concat({section, key.substr(0, key.find_first_of(" \t"))})), value);
     }
