@@ -18,6 +18,7 @@ stands in a group that is compiled where a wing wants it: a .cpp in its own wing
 in each wing of which a .cpp includes it, directly or through others. Each group has a macro of its
 own, so that a file gets it once, however often it includes the header."""
 import base64
+import functools
 import hashlib
 import itertools
 import pathlib
@@ -50,6 +51,7 @@ def fail(message):
     sys.exit(f"src/join.py: {message}")
 
 
+@functools.lru_cache(maxsize=None)
 def read(name):
     try:
         return (SRC / name).read_text(encoding="ascii").splitlines()
@@ -61,15 +63,21 @@ def includes_of(name):
     return [found[1] for found in map(INCLUDE.match, read(name)) if found]
 
 
-def sections(frame, named):
-    """What each section needs, those of which it needs the declarations alone, and the sections
-    that are named with all that they need: those to declare and those to define."""
+def needs_of(frame):
+    """What each section needs, and those of which it needs the declarations alone."""
     needs, only_declared = {}, {}
     table = CONTINUED.sub(" ", "\n".join(frame)).split("\n")
     for row in filter(None, map(ROW.match, table)):
-        words = list(needs) if row[2] == "all" else [w for w in row[2].split() if w != "-"]
+        words = [word for word in row[2].split() if word != "-"]
         needs[row[1]] = [word.strip("()") for word in words]
         only_declared[row[1]] = [word.strip("()") for word in words if word.startswith("(")]
+    return needs, only_declared
+
+
+def sections(frame, named):
+    """What each section needs, and the sections that are named with all that they need: those to
+    declare and those to define."""
+    needs, only_declared = needs_of(frame)
     for name in named:
         if name not in needs:
             fail(f"there is no section {name!r}; the sections are: {' '.join(needs)}")
@@ -286,4 +294,5 @@ def main(arguments):
         fail(f"codeexec.hpp is not what src/ makes: change src/, not that file, and run {COMMAND}")
 
 
-main(sys.argv[1:])
+if __name__ == "__main__":
+    main(sys.argv[1:])

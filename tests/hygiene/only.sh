@@ -24,8 +24,7 @@ awk 'match($0, /^\/\/   [a-z]+ +needs: /) {
   text = substr($0, RLENGTH + 1)
   sub(/  .*/, "", text)
   gsub(/[()]/, "", text)  # these it needs for their declarations
-  print name, text == "all" ? before : text == "-" ? "" : text
-  before = before " " name
+  print name, text == "-" ? "" : text
 }' "$OUT/frame" > "$OUT/needs"
 every=$(cut -d ' ' -f 1 "$OUT/needs")
 # The section and all that it needs, directly or not, in the order of the table, from below upwards.

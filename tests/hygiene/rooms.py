@@ -9,16 +9,17 @@ import sys
 from checks import ROOT, check, failures
 
 SRC = ROOT / "src"
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SRC))
+import join  # its tables of sections and wings
+
 LONGEST_PART, LONGEST_TEST = 600, 900
 SYSTEM_HEADERS = ["base/base.hpp", "base/platform_internal.hpp"]  # the only parts with some
 # Rooms with functions of several parts that call each other in a circle. (Members of a class do so
 # in more of them: of the parsers and walkers of what is nested.)
 CIRCLES = {"process", "tools"}
 
-ROW = re.compile(r"//   ([a-z]+) +needs: (\S+(?: \S+)*)")
-CONTINUED = re.compile(r"\n//                       (?=\S)")
-# Of the manual's table of wings; and of CMakeLists.txt: the wings that a wing needs.
-WING = re.compile(r"//   CODEEXEC_IMPLEMENT_([A-Z]+) +([a-z]+(?: [a-z]+)*)$")
+# Of CMakeLists.txt: the wings that a wing needs.
 WING_NEEDS = re.compile(r"^set\(needs_of_([a-z]+)((?: [a-z]+)*)\)$", re.M)
 INCLUDE = re.compile(r'#include "([^"]+)"')
 TYPE = re.compile(r"(?:class|struct|union|enum class) (?:\[\[\w+\]\] )?(\w+)(?: final)?(?= [:{]|$)")
@@ -115,15 +116,9 @@ def main():
     parts = {str(p.relative_to(SRC)): p.read_text() for p in sorted(SRC.glob("*/*.[ch]pp"))}
     code = {name: code_of(text) for name, text in parts.items()}
     room = {name: name.split("/")[0] for name in parts}
-    needs, everything, declared, wing_of = {}, {}, {}, {}
-    for line in CONTINUED.sub(" ", (SRC / "frame.hpp").read_text()).split("\n"):
-        if row := ROW.match(line):
-            everything[row[1]] = row[2] == "all"
-            words = list(needs) if row[2] == "all" else [w for w in row[2].split() if w != "-"]
-            needs[row[1]] = [word.strip("()") for word in words]
-            declared[row[1]] = {word.strip("()") for word in words if word.startswith("(")}
-        elif row := WING.match(line):
-            wing_of.update(dict.fromkeys(row[2].split(), row[1].lower()))
+    frame = join.read("frame.hpp")
+    needs, declared = join.needs_of(frame)
+    wing_of = {room: wing.lower() for room, wing in join.wings_of(frame, needs).items()}
     below = {}
     for row in WING_NEEDS.finditer((ROOT / "CMakeLists.txt").read_text()):
         direct = row[2].split()
@@ -189,7 +184,6 @@ def main():
         [
             f"{r} includes nothing of {n}: take it out of the table in src/frame.hpp"
             for r in needs
-            if not everything[r]
             for n in needs[r]
             if n not in used[r]
         ],

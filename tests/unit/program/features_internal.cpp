@@ -5,31 +5,23 @@
 #include <string>
 #include <vector>
 
+#include "../../helpers/command_line.hpp"
 #include "../../helpers/support.hpp"
 #include "codeexec.hpp"
 #include "tools/server_internal.hpp"
 
 using codeexec::ServerConfig;
 using support::has;
+using support::read_options;
 namespace features = codeexec::features;
 
 namespace {
 
 using Features = std::initializer_list<const codeexec::ServerFeature*>;
 
-// The error of a command line; empty: there is none.
-std::string read(ServerConfig& config, std::vector<std::string> words) {
-  words.insert(words.begin(), "server");
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  const auto ok = codeexec::read_command_line(static_cast<int>(words.size()), argv.data(), config);
-  return ok ? std::string() : ok.error().message;
-}
-
 std::string read(Features of_server, std::vector<std::string> words) {
   ServerConfig config(of_server);
-  return read(config, std::move(words));
+  return read_options(config, std::move(words));
 }
 
 }  // namespace
