@@ -4376,7 +4376,7 @@ std::vector<SystemUser> system_users(const char* path) {
 //
 //   NameSet    names to look up:  constexpr auto shells = NameSet{"ash", "bash", "dash"};
 //   NameList   the same where their order counts, or where they are patterns
-//   NameTable  rows that have a name each and lists of names in further columns; see pack_names()
+//   NameTable  rows with lists of names in several columns; see pack_names()
 //   HelpRow    what programs say when they fail, and the advice for each; see pack_help()
 //   Names      a list out of one of these, to look names up in
 //
@@ -4483,8 +4483,8 @@ class NameSet : public NameList<Count, Bytes> {
 template <std::size_t... Sizes>
 NameSet(const char (&... names)[Sizes]) -> NameSet<sizeof...(Sizes), (Sizes + ...)>;
 
-// Rows with a name each, sorted by it, and with lists of names in `columns` columns, of which the
-// first has the row's own name.
+// Rows with lists of names in `columns` columns. name() is the first one in the first column. find()
+// is for tables that are sorted by it, see PackedNames::is_sorted().
 struct NameTable {
   const char* text = nullptr;
   const std::uint16_t* begins = nullptr;  // as of Names, for all names of the table
@@ -29878,8 +29878,7 @@ void Process::State::Spill::write(std::string_view bytes, std::uint64_t most) {
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   if (fits) return;
-  problem =
-      concat("output file % is not complete: max_spill is % bytes", {in_quotes(path), most});
+  problem = concat("output file % is not complete: max_spill is % bytes", {in_quotes(path), most});
   file.reset();
 }
 
@@ -38542,19 +38541,20 @@ Json connections_of(const Result& r) {
   return list;
 }
 
+void set_known(Json& object, std::string_view field, const std::string& text) {
+  if (!text.empty()) object.set(field, text);
+}
+
 void set_verdict_fields(Json& object, const Result& r) {
-  const auto set_known = [&object](std::string_view field, const std::string& text) {
-    if (!text.empty()) object.set(field, text);
-  };
   object.set("allowed"sv, r.outcome != Outcome::refused);
-  set_known("rule"sv, r.rule);
+  set_known(object, "rule"sv, r.rule);
   if (r.rule_end > r.rule_begin) {
     object.set("rule_begin"sv, r.rule_begin);
     object.set("rule_end"sv, r.rule_end);
   }
-  set_known("message"sv, r.message);
-  set_known("asked"sv, r.asked);
-  set_known("answer"sv, r.answer);
+  set_known(object, "message"sv, r.message);
+  set_known(object, "asked"sv, r.asked);
+  set_known(object, "answer"sv, r.answer);
 }
 
 }  // namespace
@@ -38570,17 +38570,14 @@ Json to_json(const AuditRecord& record) {
   const auto set_text = [&object](std::string_view field, const std::string& text) {
     object.set(field, text);
   };
-  const auto set_known = [&set_text](std::string_view field, const std::string& text) {
-    if (!text.empty()) set_text(field, text);
-  };
   set_text("time"sv, record.time);
   set_text("host"sv, record.host);
   object.set("pid"sv, record.pid);
-  set_known("agent_id"sv, record.agent_id);
-  set_known("client"sv, record.client);
-  set_known("request"sv, record.request);
-  set_known("session_id"sv, record.session_id);
-  set_known("shell_id"sv, record.shell_id);
+  set_known(object, "agent_id"sv, record.agent_id);
+  set_known(object, "client"sv, record.client);
+  set_known(object, "request"sv, record.request);
+  set_known(object, "session_id"sv, record.session_id);
+  set_known(object, "shell_id"sv, record.shell_id);
   set_text("tool"sv, record.tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
     set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
@@ -38605,7 +38602,7 @@ Json to_json(const AuditRecord& record) {
                               const OutputCounts& counts) {
     object.set(concat("%_bytes", {field}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
-    set_known(concat("%_sha256", {field}), counts.sha256);
+    set_known(object, concat("%_sha256", {field}), counts.sha256);
     if (record.max_output > 0)
       set_text(field, head_and_tail(text, record.max_output, counts.total_bytes));
   };
@@ -39914,9 +39911,8 @@ void AgentCommand::report_end(ProcessResult& result) const {
   if (!end_) {
     result.outcome = Outcome::unknown;
     result.message = concat(
-        "% has not reported its end in time after it was killed; some of its processes may still "
-        "be "
-        "running",
+        "% has not reported its end in time after it was killed; some of its processes may "
+        "still be running",
         {link_->name_});
     return;
   }
@@ -40464,7 +40460,10 @@ bool CommandAgent::greet(std::string_view text) {
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
   set_member(answer, "resizes", true);
   set_member(answer, "connections", true);
-  if (const auto ok = settle(*hello, answer); !ok) set_member(answer, "error", ok.error().message);
+  if (const auto ok = settle(*hello, answer); !ok) {
+    environment_.reset();  // so that no command starts: see prepare()
+    set_member(answer, "error", ok.error().message);
+  }
   send(FrameKind::hello, 0, answer.dump());
   return true;
 }
@@ -40513,6 +40512,7 @@ Expected<void> CommandAgent::settle_workspace(const Json& hello, std::string& ro
   is_remote_ = hello["remote"sv].as_bool();
   EnvironmentOptions variables;
   variables.keep_all = true;
+  variables.auto_venv = hello["auto_venv"sv].as_bool();
   if (workspace_) {
     if (auto ok = workspace_->settle(hello, root_list, variables); !ok) return ok;
   } else if (is_remote_ || hello.find("copy"sv)) {
@@ -40781,7 +40781,6 @@ AgentLink::~AgentLink() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     closing_ = true;
-    // The agent kills all that it has started, and ends.
     line_.input.reset();
   }
   wake();
@@ -41454,7 +41453,6 @@ Json to_json(const SandboxOptions& options) {
 // mode that this agent does not know.
 SandboxOptions sandbox_options_from(const Json& object) {
   SandboxOptions options;
-  // An unknown value counts as the strictest.
   const std::int64_t mode = object["mode"sv].as_integer(2);
   options.mode = mode == 0   ? SandboxMode::off
                  : mode == 1 ? SandboxMode::best_effort
@@ -41532,8 +41530,10 @@ std::string StartRequest::text() const {
   for (const auto& flag : start_flags)
     if (this->*flag.member) set_member(head, flag.name, true);
   for (const auto& texts : start_texts) set_member(head, texts.name, (this->*texts.member).size());
-  if (terminal_rows != 0) set_member(head, "rows", terminal_rows);
-  if (terminal_rows != 0) set_member(head, "cols", terminal_cols);
+  if (terminal_rows != 0) {
+    set_member(head, "rows", terminal_rows);
+    set_member(head, "cols", terminal_cols);
+  }
   if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
   set_member(head, "grace", static_cast<long long>(kill_grace.count()));
   std::string text = head.dump();
@@ -41971,7 +41971,7 @@ class CopyTree {
   static Expected<std::unique_ptr<CopyTree>> of(const std::string& base, const PathRules& rules,
                                                 const Json& options);
 
-  const std::optional<CancelToken>* cancel = nullptr;  // of send()
+  std::optional<CancelToken> cancel = {};  // of send()
   CopyReport report = CopyReport();
 
   // Lists the files. False: they are too many, or cannot be read; report.problem says which.
@@ -41990,6 +41990,7 @@ class CopyTree {
     return rules_.restricted() ? rules_.permission(concat("%/%", {base_, path}))
                                : Permission::write;
   }
+  bool stopped() const { return cancel && cancel->cancelled(); }
   bool list_folder(int folder, std::string& path, int depth);
   bool list_name(int folder, const std::string& name, std::string& path, int depth);
   void read_rules(int folder, std::string_view path);
@@ -42240,7 +42241,7 @@ std::string WorkspaceCopy::report(std::string_view where) {
 Expected<void> WorkspaceCopy::send(const std::optional<CancelToken>& cancel,
                                    std::vector<std::string>& notes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  tree_->cancel = &cancel;
+  tree_->cancel = cancel;
   const auto lost = [this] {
     lost_ = true;
     return make_error(ErrorCode::io, "workspace: the copy in % was lost", {link_->name()});
@@ -42251,7 +42252,6 @@ Expected<void> WorkspaceCopy::send(const std::optional<CancelToken>& cancel,
                       {link_->name(), tree_->report.problem});
   if (tree_->has_changes() && (!wire_->put({&copy_takes, 1}) || !tree_->send(*wire_)))
     return lost();
-  tree_->cancel = nullptr;
   const int error = tree_->report.error;
   const std::string note = report("to ");
   if (cancel && cancel->cancelled()) return cancelled_before_start();
@@ -42599,7 +42599,6 @@ bool CopyRules::excludes(std::string_view path, bool is_folder) const {
 // ends that between two files or pieces; what was sent counts, and the next scan finds the rest.
 // Without changes only the notes and `done` go out, so that the other side answers all the same.
 bool CopyTree::send(CopyWire& wire) {
-  const auto stopped = [this] { return cancel && *cancel && (*cancel)->cancelled(); };
   for (unsigned kind = CopyReport::special; kind <= CopyReport::deep; ++kind)
     if (const CopyNames& names = report.names[kind]; names.count != 0)
       if (!wire.put_numbers({copy_note | kind << 8, names.count, 0, names.text.size()}) ||
@@ -42683,7 +42682,7 @@ bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
   entry.hash = 0;
   std::uint64_t left = entry.size;
   while (left != 0) {
-    if (cancel && *cancel && (*cancel)->cancelled()) {
+    if (stopped()) {
       entry.changed = -1;
       return wire.put(number_bytes(copy_broken));
     }
@@ -43600,7 +43599,7 @@ struct PlaceExecutor::Target final : FilesElsewhere {
   Expected<std::string> canonical(std::string_view path, std::string_view base) const override {
     return canonical_elsewhere(*this, path, base);
   }
-  SharedError misled() const;
+  static SharedError misled_by(const std::string& from);
   void want(const PlaceOptions& options);
   // Has the workspace and the roots found there.
   Expected<void> find(const PlaceOptions& options);
@@ -43687,18 +43686,19 @@ Expected<void> PlaceExecutor::Target::ask(FileMessage& message) const {
   };
   auto reached = const_cast<Target*>(this)->connect({});
   if (!reached) return reached.failure();
+  const std::string from = (*reached)->name();
   auto question = new_shared<AgentCommand>(std::move(*reached), StartRequest::question());
   const ProcessResult ended = new_run(std::move(process), std::move(question))->run();
   if (!ended.succeeded() || !message.take(said))
     return make_error(ErrorCode::io, "% has not answered about its files: %",
-                      {wanted.name, ended.message});
+                      {from, ended.message});
   if (message.numbers[0] != 0) return message.error();
   if (is_canonical_form(message.path)) return {};
-  return misled();
+  return misled_by(from);
 }
 
-SharedError PlaceExecutor::Target::misled() const {
-  return make_error(ErrorCode::io, "% has reported a path that is none", {wanted.name});
+SharedError PlaceExecutor::Target::misled_by(const std::string& from) {
+  return make_error(ErrorCode::io, "% has reported a path that is none", {from});
 }
 
 void PlaceExecutor::Target::want(const PlaceOptions& options) {
@@ -43758,10 +43758,11 @@ Expected<void> PlaceExecutor::Target::find(const PlaceOptions& options) {
   set_member(wanted.hello, "ground", found.root_list());
   set_member(wanted.hello, "found", true);
   roots = roots_in(found.root_list(), workspace);
-  if (!is_canonical_form(workspace) || roots.empty() != options.roots.empty()) return misled();
+  if (!is_canonical_form(workspace) || roots.empty() != options.roots.empty())
+    return misled_by(found.name());
   const bool confined = is_one_of("filesystem"sv, found.facts().sandbox.enforced);
   for (const Root& root : roots) {
-    if (!is_canonical_form(root.path)) return misled();
+    if (!is_canonical_form(root.path)) return misled_by(found.name());
     bool held = confined || root.permission == Permission::write;
     for (const Root& around : roots)
       if (around.permission == Permission::write && root.permission != Permission::write)
@@ -43919,16 +43920,18 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     admission.fail(error, step);
     return Expected<void>();
   };
+  std::shared_ptr<AgentLink> reached;
   std::shared_ptr<AgentCommand> remote;
   for (bool again = false;; again = true) {
     auto link = target_->connect(command.cancel);
     admission.result.place = link ? (*link)->name() : target_->name;
     if (!link) return fail(link.error(), "place");
+    reached = std::move(*link);
     if (target_->mode != PlaceWorkspace::copy) {
-      remote = new_shared<AgentCommand>(std::move(*link), std::move(request));
+      remote = new_shared<AgentCommand>(reached, std::move(request));
       break;
     }
-    auto copy = target_->copy_to(*link, *this);
+    auto copy = target_->copy_to(reached, *this);
     if (!copy) return fail(copy.error(), "workspace");
     const auto sent = (*copy)->send(command.cancel, admission.result.notes);
     if (sent) {
@@ -43937,7 +43940,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     }
     if (again || !(*copy)->is_lost()) return fail(sent.error(), "workspace");
   }
-  add_note(admission.result.notes, "%", {note_of_gaps(facts().sandbox, target_->network)});
+  add_note(admission.result.notes, "%", {note_of_gaps(reached->facts().sandbox, target_->network)});
   for (std::string& note : target_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)
     admission.ending.session_text = [remote] { return remote->session_data(); };
@@ -44322,7 +44325,6 @@ Expected<void> ServedWorkspace::settle(const Json& hello, std::string& root_list
     subject_ = Json(root_list).dump();
   }
   if (is_remote) roots_in(root_list, variables.workspace);
-  variables.auto_venv = hello["auto_venv"sv].as_bool();
   variables.venv_path = hello["venv"sv].as_string();
   look_at_home(variables.venv_path);
   return {};
@@ -44797,34 +44799,6 @@ constexpr ClusterRight rights_on_claims[] = {
     {"agents.x-k8s.io", "sandboxes", "", get_verbs},
 };
 
-// What was asked for each right, and the role that gives them.
-class RightsCheck {
- public:
-  explicit RightsCheck(const std::vector<std::string>& kubectl) : kubectl_(kubectl) {}
-
-  void add(const ClusterRight& right) {
-    const std::string kind =
-        concat("%%%", {right.resource, right.group.empty() ? "" : ".", right.group});
-    const std::string below = concat("%%", {right.below.empty() ? "" : "/", right.below});
-    std::string list;
-    for (const std::string_view verb : right.verbs) {
-      const ProcessResult may = call_cluster(kubectl_, {"auth", "can-i", std::string(verb), kind,
-                                                        concat("--subresource=%", {right.below})});
-      append_all(answers_, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
-      append_all(list, {list.empty() ? "" : ", ", verb});
-    }
-    append_all(role_, "- {apiGroups: [\"%\"], resources: [%%], verbs: [%]}\n",
-               {right.group, right.resource, below, list});
-  }
-  std::string text() const { return answers_ + role_; }
-
- private:
-  const std::vector<std::string>& kubectl_;
-  std::string answers_ = "ok   kubectl\n";
-  std::string role_ =
-      "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
-};
-
 }  // namespace
 
 // For --doctor: asks for each right that pods or claims need, and prints a Role that has them all,
@@ -44834,12 +44808,28 @@ std::string kubernetes_rights(const KubernetesOptions& options) {
   const ProcessResult version = call_cluster(kubectl, {"version", "-o", "json"});
   if (!version.succeeded())
     return concat("FAIL kubectl: %\n", {kubectl_trouble(complaint_of(version))});
-  RightsCheck check(kubectl);
+  std::string answers = "ok   kubectl\n";
+  std::string role =
+      "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
+  const auto add = [&](const ClusterRight& right) {
+    const std::string kind =
+        concat("%%%", {right.resource, right.group.empty() ? "" : ".", right.group});
+    const std::string below = concat("%%", {right.below.empty() ? "" : "/", right.below});
+    std::string list;
+    for (const std::string_view verb : right.verbs) {
+      const ProcessResult may = call_cluster(kubectl, {"auth", "can-i", std::string(verb), kind,
+                                                       concat("--subresource=%", {right.below})});
+      append_all(answers, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
+      append_all(list, {list.empty() ? "" : ", ", verb});
+    }
+    append_all(role, "- {apiGroups: [\"%\"], resources: [%%], verbs: [%]}\n",
+               {right.group, right.resource, below, list});
+  };
   if (options.warm_pool.empty())
-    for (const ClusterRight& right : rights_on_pods) check.add(right);
+    std::for_each(std::begin(rights_on_pods), std::end(rights_on_pods), add);
   else
-    for (const ClusterRight& right : rights_on_claims) check.add(right);
-  return check.text();
+    std::for_each(std::begin(rights_on_claims), std::end(rights_on_claims), add);
+  return answers + role;
 }
 
 // cluster/pod_object.cpp --------------------------------------------------------------------------
@@ -46907,10 +46897,10 @@ Expected<void> complete_options(ContainerOptions& options);
 // docker/container_internal.hpp -------------------------------------------------------------------
 // One container, and the commands in it.
 //
-// Two agents of the room `place` work in a container:
+// Two agents of the room `agent` work in a container:
 //
 //   this program                          the container
-//   keep_alive ---- run -i ---- stdin ----> first process: an agent of root's. It prepares the
+//   holder ------ run -i ---- stdin ----> first process: an agent of root's. It prepares the
 //                                         container, then reads its input until that ends.
 //   AgentLink --- exec -i --- stdin ----> second agent: runs as the commands' user. It starts all
 //                                         commands, and kills them when its input ends.
@@ -46959,7 +46949,7 @@ Expected<void> complete_options(ContainerOptions& options);
 //                                                                finish_removal()
 //
 // What holds: in `running`, this program has seen it run and nothing has said otherwise since; one
-// that is not persistent has a keep_alive besides, whose end is the end of the container. In
+// that is not persistent has a holder besides, whose end is the end of the container. In
 // `unknown`, no command is started; made says whether there may be one to look for, and a
 // persistent one may always be there. A step that changes the container has the turn (busy), and
 // its end sets the state. started_at is of the container that was made or found last: one that was
@@ -47129,7 +47119,7 @@ class Container : public ContainerPlan {
   bool in_use = false;   // this object has made or found it before
   bool busy = false;     // a thread has the turn
   CancelToken turn_ended = {};
-  std::optional<Process> keep_alive = {};      // of one that is not persistent
+  std::optional<Process> holder = {};          // of one that is not persistent
   std::optional<std::string> started_at = {};  // of the container; nothing: not asked yet
   // Between the two steps of a removal: the engine's call, and the error that stands so far.
   std::optional<Process> removal = {};
@@ -47315,7 +47305,7 @@ Container::~Container() {
 
 // Needs the mutex.
 bool Container::is_up() const {
-  return running && (options.persistent || (keep_alive && !keep_alive->done()));
+  return running && (options.persistent || (holder && !holder->done()));
 }
 
 // Waits until no other thread has the turn. Each turn has a token of its own, which is cancelled at
@@ -47758,8 +47748,8 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call,
 Expected<void> Container::make(const std::optional<CancelToken>& cancel) {
   std::unique_lock<std::mutex> lock(mutex);
   const bool may_be_there = made || options.persistent;
-  const bool died = keep_alive && keep_alive->done();
-  if (died) keep_alive.reset();
+  const bool died = holder && holder->done();
+  if (died) holder.reset();
   bool replaced = in_use;
   lock.unlock();
   if (died) report(concat("the container % has ended; it is made anew", {name}));
@@ -47848,8 +47838,8 @@ Expected<void> Container::clear(const std::string& id, const std::optional<Cance
 Expected<bool> Container::reuse(const Json& found, const std::optional<CancelToken>& cancel) {
   const ContainerInfo health = info_of(found);
   if (label_of(found, "codeexec.cfg"sv) != digits) return false;
-  // After `docker restart`, a container no longer hangs on its keep_alive and would stay for ever.
-  if (!options.persistent && !(keep_alive && health.started_at == started_at)) return false;
+  // After `docker restart`, a container no longer hangs on its holder and would stay for ever.
+  if (!options.persistent && !(holder && health.started_at == started_at)) return false;
   if (health.status == "paused") {
     auto woken = ask(words_of({"unpause", name}), "wake", cancel);
     if (!woken) return woken.failure();
@@ -47999,7 +47989,7 @@ Expected<void> Container::hold(const std::vector<std::string>& words,
   if (!*answer) return engine_error(options.engine, started->wait(), what);
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    keep_alive = std::move(*started);
+    holder = std::move(*started);
   }
   return held_by_root() ? check_answer(**answer, nonces, cancel) : set_up(cancel);
 }
@@ -49768,7 +49758,7 @@ void Container::discard(bool at_once) {
   std::optional<Process> stuck;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(stuck, keep_alive);
+    std::swap(stuck, holder);
   }
   stuck.reset();
   if (at_once) return;
@@ -49833,7 +49823,7 @@ Expected<void> Container::removed(const ProcessResult& result) const {
   return engine_error(options.engine, result, concat("remove the container %", {name}));
 }
 
-// Ends the keep_alive after the engine has removed the container: then its program ends by itself.
+// Ends the holder after the engine has removed the container: then its program ends by itself.
 // The wait is bounded, as an engine that hangs must not hold up the end of this program.
 Expected<void> Container::finish_removal() {
   Expected<void> done;
@@ -49844,7 +49834,7 @@ Expected<void> Container::finish_removal() {
   std::optional<Process> held;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(held, keep_alive);
+    std::swap(held, holder);
     made = !done;
   }
   if (held) {
@@ -50122,7 +50112,6 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);
     }
-    // The library's own scripts need no policy.
     const ExecutorWings& needed = for_files ? ExecutorWings() : wings;
     if (auto ok = user->set_up(general, needed, container->options.secrets); !ok)
       return ok.failure();
@@ -54150,7 +54139,7 @@ int Pool::start() {
 //
 //   audit log --AuditReader--> records --+--> verified_audit()   is it as it was written?
 //                 |                      +--> write_report()     one page of HTML
-//                 |                      +--> --replay           in the room of the tools
+//                 |                      +--> --replay           in the room of the program
 //                 +--> findings: one line for each line that is cut, changed or no record
 //
 //   command ends --on_audit--> Transcript    Markdown, while the server runs
@@ -55982,10 +55971,6 @@ int check(const Executor& executor, const std::string& script);
 // steps. Nothing here names a function of such a room, so that a server without the feature links
 // without the room.
 
-// An enumeration's value until an option gives one.
-template <class Choice>
-inline constexpr Choice no_choice = static_cast<Choice>(-1);
-
 // One option of the command line and the words that follow it, up to the next option.
 struct Argument {
   std::string name;  // with its dashes
@@ -56101,8 +56086,7 @@ struct ServerStep {
     guarded,   // signals are ignored, and other processes of the user cannot look into this one
     settled,   // options are settled
     unplaced,  // the place could not be made
-    made,      // the place is there, and nothing was said about it
-    examined,  // warnings about its options are out
+    examined,  // the place is there, and warnings about its options are out
     ready      // `stop` is cancelled by SIGTERM and the like
   };
   Moment moment;
@@ -58132,18 +58116,19 @@ std::vector<ServerMode> modes_of(const ServerConfig& config) {
 }
 
 std::string full_help(const Option& option, const ServerConfig& config) {
-  std::string in_short, in_full;
   std::string text;
+  for (const Feature* const feature : config.features)
+    for (const OptionNote& note : feature->notes)
+      if (note.option == option.name()) text += note.text;
+  if (option.name() != mode_option) return concat({option.help(), text});
+  std::string in_short, in_full;
   std::vector<std::string_view> more;
   for (const Feature* const feature : config.features) {
     if (!feature->modes_in_short.empty()) more.push_back(feature->modes_in_short);
     if (!feature->modes_in_full.empty()) append_all(in_full, {"; ", feature->modes_in_full});
-    for (const OptionNote& note : feature->notes)
-      if (note.option == option.name()) text += note.text;
   }
   for (std::size_t i = 0; i < more.size(); ++i)
     append_all(in_short, {i + 1 < more.size() ? ", " : i == 0 ? " or " : ", or ", more[i]});
-  if (option.name() != mode_option) return concat({option.help(), text});
   return concat({option.help(), in_short, ". local: on this host", in_full, text});
 }
 
@@ -58921,10 +58906,6 @@ namespace {
 
 // Members of what ServerConfig has.
 template <auto... members>
-constexpr Option of_server(std::string_view name) {
-  return Option::of<members...>(name);
-}
-template <auto... members>
 constexpr Option of_call(std::string_view name) {
   return Option::of<&ServerConfig::invocation, members...>(name);
 }
@@ -58974,7 +58955,7 @@ constexpr Option server_rows[] = {
         .help("where commands may start and write. Without it: the roots that the client names, or "
               "the current directory; not one that is /, a home or a directory of the system. See "
               "--sandbox"),
-    of_server<&ServerConfig::read_only>("read-only")
+    Option::of<&ServerConfig::read_only>("read-only")
         .value("DIR...")
         .in(Option::location)
         .where(Option::commands)
@@ -58990,13 +58971,13 @@ constexpr Option server_rows[] = {
         .help("where commands start. Without it: the first root that the client names, the current "
               "directory, or the first allowed path when that is in none. With it the client's "
               "roots do not count, and without --allowed-paths it is all that commands may write"),
-    of_server<&ServerConfig::execution_mode>("execution-mode")
+    Option::of<&ServerConfig::execution_mode>("execution-mode")
         .value("MODE")
         .usual("local")
         .in(Option::location)
         .often()
         .help("where: local"),
-    of_server<&ServerConfig::policy_mode>("policy")
+    Option::of<&ServerConfig::policy_mode>("policy")
         .value("MODE")
         .usual("strict")
         .in(Option::policy)
@@ -59048,7 +59029,7 @@ constexpr Option server_rows[] = {
         .where(Option::commands)
         .often()
         .help("refuse to delete what no command read or made"),
-    of_server<&ServerConfig::sandbox>("sandbox")
+    Option::of<&ServerConfig::sandbox>("sandbox")
         .value("MODE")
         .usual("best-effort")
         .in(Option::confinement)
@@ -59130,7 +59111,7 @@ constexpr Option server_rows[] = {
         .in(Option::limits)
         .where(Option::commands)
         .help("end commands that print nothing for so long"),
-    of_server<&ServerConfig::max_output>("max-output-size")
+    Option::of<&ServerConfig::max_output>("max-output-size")
         .bytes()
         .value("SIZE")
         .usual("30000")
@@ -59191,7 +59172,7 @@ constexpr Option server_rows[] = {
         .often()
         .help("what a command may add to the disk. Of each disk with a writable directory, and the "
               "most that one file may have"),
-    of_server<&ServerConfig::max_concurrent>("max-concurrent")
+    Option::of<&ServerConfig::max_concurrent>("max-concurrent")
         .value("N")
         .usual("16")
         .in(Option::limits)
@@ -59274,7 +59255,7 @@ constexpr Option server_rows[] = {
         .often()
         .help("then it becomes a background shell. What a client still waits for then goes on "
               "without it waiting"),
-    of_server<&ServerConfig::max_background_shells>("max-background-shells")
+    Option::of<&ServerConfig::max_background_shells>("max-background-shells")
         .value("N")
         .usual("10")
         .in(Option::background)
@@ -59301,7 +59282,7 @@ constexpr Option server_rows[] = {
         .often()
         .help("append a line of JSON for every command. And for each file that a tool wrote; "
               "refused ones are there, too"),
-    of_server<&ServerConfig::audit_output>("audit-output")
+    Option::of<&ServerConfig::audit_output>("audit-output")
         .bytes_or_0()
         .value("SIZE")
         .usual("0")
@@ -60373,7 +60354,8 @@ int print_answer(const std::string& text, int status) {
 void drop_variables(const ServerConfig& config) {
   if (config.keeps_variables) return;
   EnvironmentOptions options = config.local.environment;
-  for (const std::string& name : config.kept_variables) options.keep.push_back(name);
+  options.keep.insert(options.keep.end(), config.kept_variables.begin(),
+                      config.kept_variables.end());
   char** kept = ::environ;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
@@ -60592,7 +60574,6 @@ int serve_commands(ServerConfig& config) {
   if (auto ok = check_disabled(config.tools); !ok)
     return fail(2, in_our_words(ok.error()).error().message);
   drop_variables(config);
-  if (const auto status = answer(ServerStep::made)) return *status;
   warn_of_bare_patterns(config);
   warn_of_wide_roots(config);
   if (const auto status = answer(ServerStep::examined)) return *status;
@@ -60977,11 +60958,11 @@ Expected<void> check_profile(ServerConfig& config) {
 Expected<void> check_network(const ServerConfig& config) {
   const bool is_named = config.local.sandbox.network == Network::allow;
   for (const Option* const option : config.invocation.given)
-    if (option->name() == "network"sv && !is_named)
+    if (option->name() == "network"sv && (!is_named || config.use == Option::users))
       return without_effect(
           *option, config,
           "; a container has a docker_network_mode or docker_network, or network allow");
-  if (is_named == config.local.allowed_domains.empty())
+  if (config.use == Option::docker && is_named == config.local.allowed_domains.empty())
     return make_error(ErrorCode::invalid_argument,
                       "network: 'allow' and allow_domains need each other");
   return {};
@@ -60998,7 +60979,7 @@ Expected<void> check_containers(ServerConfig& config) {
   if (own.network != name(network))
     return wrong_choice("command_line_docker_network_mode", own.network,
                         "'none', 'bridge', or 'host'");
-  if (config.use == Option::docker) return check_network(config);
+  if (config.use & Option::containers) return check_network(config);
   return {};
 }
 
@@ -61082,24 +61063,6 @@ Expected<void> settle_users(ServerConfig& config) {
   return {};
 }
 
-// The program that speaks to the engine finds it, and its way there, by these.
-constexpr const char* engine_variables[] = {"DOCKER_*",
-                                            "CONTAINER*",
-                                            "NERDCTL_*",
-                                            "REGISTRY_AUTH_FILE",
-                                            "XDG_*",
-                                            "SSH_*",
-                                            "SSL_CERT_*",
-                                            "HTTP_PROXY",
-                                            "DBUS_SESSION_BUS_ADDRESS",
-                                            "http_proxy",
-                                            "HTTPS_PROXY",
-                                            "https_proxy",
-                                            "ALL_PROXY",
-                                            "all_proxy",
-                                            "NO_PROXY",
-                                            "no_proxy"};
-
 // With profile user-container.
 int serve_user(ServerConfig& config) {
   const auto containers = create_user_containers(config);
@@ -61122,8 +61085,14 @@ int serve_user(ServerConfig& config) {
 
 Expected<void> settle_containers(ServerConfig& config) {
   config.local.policy.enable_sudo = config.containers->user.container.sudo;
+  if (config.local.policy.enable_sudo && config.use == Option::local)
+    warn("enable_sudo has no effect in local mode");
   if (!(config.use & Option::containers)) return {};
-  for (const char* const variable : engine_variables) add_words(config.kept_variables, {variable});
+  // The program that speaks to the engine finds it, and its way there, by these.
+  add_words(config.kept_variables,
+            {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
+             "SSL_CERT_*", "HTTP_PROXY", "DBUS_SESSION_BUS_ADDRESS", "http_proxy", "HTTPS_PROXY",
+             "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
   if (auto ok = settle_container(config); !ok) return ok;
   if (config.use == Option::docker) return add_folders(config);
   config.serve = serve_user;
@@ -61136,13 +61105,6 @@ Expected<CommandPlace> create_container_place(const ServerConfig& config) {
   CommandPlace place;
   place.executor = owned_executor(std::move(*executor));
   return place;
-}
-
-std::optional<int> answer_of_containers(const ServerStep& step) {
-  if (step.moment == ServerStep::made && step.config.containers->user.container.sudo &&
-      step.config.use == Option::local)
-    warn("enable_sudo has no effect in local mode");
-  return {};
 }
 
 // Where the library has another name for what an option sets.
@@ -61214,7 +61176,6 @@ constexpr Feature container_feature = [] {
   feature.check = check_containers;
   feature.check_call = check_container_call;
   feature.settle = settle_containers;
-  feature.answer = answer_of_containers;
   return feature;
 }();
 
@@ -61496,7 +61457,7 @@ constexpr Option container_rows[] = {
         .value("FILE")
         .usual("this program")
         .in(Option::contained)
-        .where(Option::containers)
+        .where(Option::agents)
         .help("a static codeexec-mcp of the processor there, which is mounted into containers"),
     place_option,
 };
@@ -61775,12 +61736,15 @@ inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
+// Until an option gives one.
+inline constexpr auto no_workspace_mode = static_cast<PlaceWorkspace>(-1);
+
 struct PlaceConfig {
   std::string command = {};
   std::string host = {};
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string agent_path = usual_agent;
-  PlaceWorkspace workspace = no_choice<PlaceWorkspace>;  // then shared, or remote in a pod
+  PlaceWorkspace workspace = no_workspace_mode;  // then shared, or remote in a pod
   // Its members of names that begin with copy_ are options, and keep_alive.
   PlaceOptions place = PlaceOptions();
   SlurmOptions slurm = {};
@@ -61833,7 +61797,7 @@ void begin_places(ServerConfig& config) {
 
 Expected<void> check_places(ServerConfig& config) {
   PlaceConfig& own = *config.places;
-  if (own.workspace == no_choice<PlaceWorkspace>)
+  if (own.workspace == no_workspace_mode)
     own.workspace =
         config.use == Option::kubernetes ? PlaceWorkspace::remote : PlaceWorkspace::shared;
   config.works_elsewhere = own.workspace == PlaceWorkspace::remote;
@@ -63476,10 +63440,8 @@ bool is_too_wide(const std::string& path) {
 CODEEXEC_INNER {
 
 bool is_confined(const ServerConfig& config) {
-  if (!(config.use & Option::kernel)) return true;  // a container
-  if (config.sandbox == SandboxMode::off) return false;
-  return config.use == Option::local || config.sandbox != no_choice<SandboxMode> ||
-         !config.local.roots.empty();
+  const bool is_container = !(config.use & Option::kernel);
+  return is_container || config.sandbox != SandboxMode::off;
 }
 
 bool words_confine(const std::vector<std::string>& words) {
@@ -64185,9 +64147,8 @@ std::optional<int> answer_of_program(const ServerStep& step) {
     case ServerStep::ready:
       if (call.replay) return replay(*(*step.place)->executor, *call.replay, call.json, *step.stop);
       return {};
-    default:
-      return {};
   }
+  return {};
 }
 
 constexpr Feature program_feature = [] {
@@ -64213,23 +64174,6 @@ const ServerFeature& program = program_feature;
 // program/help_json.cpp ---------------------------------------------------------------------------
 // --help-all --json: the table of options for programs.
 
-namespace {
-
-struct ModeName {
-  Option::Where mode;
-  std::string_view name;
-};
-// The profile is as good as a mode.
-constexpr ModeName mode_names[] = {{Option::local, "local"},
-                                   {Option::docker, "docker"},
-                                   {Option::users, "user-container"},
-                                   {Option::command, "command"},
-                                   {Option::ssh, "ssh"},
-                                   {Option::slurm, "slurm"},
-                                   {Option::kubernetes, "kubernetes"}};
-
-}  // namespace
-
 CODEEXEC_INNER {
 
 std::string help_json(const ServerConfig& config) {
@@ -64237,8 +64181,11 @@ std::string help_json(const ServerConfig& config) {
   for (const Option* const option : config.options) {
     const bool is_setting = option->group() != Option::command_line;
     std::vector<std::string> modes;
-    for (const ModeName& row : mode_names)
-      if (is_setting && (option->where() & row.mode)) add_words(modes, {row.name});
+    for (const ServerMode& mode : modes_of(config))
+      if (is_setting && (option->where() & mode.use)) add_words(modes, {mode.name});
+    // The profile is as good as a mode.
+    if (is_setting && config.containers && (option->where() & Option::users))
+      add_words(modes, {"user-container"});
     Json object = Json::object();
     set_member(object, "option", std::string(option->name()));
     set_member(object, "value", std::string(option->value()));

@@ -31,7 +31,10 @@ bool CommandAgent::greet(std::string_view text) {
   set_member(answer, "version", CODEEXEC_VERSION_STRING);
   set_member(answer, "resizes", true);
   set_member(answer, "connections", true);
-  if (const auto ok = settle(*hello, answer); !ok) set_member(answer, "error", ok.error().message);
+  if (const auto ok = settle(*hello, answer); !ok) {
+    environment_.reset();  // so that no command starts: see prepare()
+    set_member(answer, "error", ok.error().message);
+  }
   send(FrameKind::hello, 0, answer.dump());
   return true;
 }
@@ -80,6 +83,7 @@ Expected<void> CommandAgent::settle_workspace(const Json& hello, std::string& ro
   is_remote_ = hello["remote"sv].as_bool();
   EnvironmentOptions variables;
   variables.keep_all = true;
+  variables.auto_venv = hello["auto_venv"sv].as_bool();
   if (workspace_) {
     if (auto ok = workspace_->settle(hello, root_list, variables); !ok) return ok;
   } else if (is_remote_ || hello.find("copy"sv)) {

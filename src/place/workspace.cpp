@@ -103,7 +103,6 @@ Expected<void> ServedWorkspace::settle(const Json& hello, std::string& root_list
     subject_ = Json(root_list).dump();
   }
   if (is_remote) roots_in(root_list, variables.workspace);
-  variables.auto_venv = hello["auto_venv"sv].as_bool();
   variables.venv_path = hello["venv"sv].as_string();
   look_at_home(variables.venv_path);
   return {};

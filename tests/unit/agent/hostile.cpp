@@ -130,6 +130,29 @@ ProcessResult agent_given(const std::string& bytes, bool keep_open = false) {
   return codeexec::run_process(options);
 }
 
+// What an agent of these words says until its first command has ended.
+std::string said_to_end(const std::vector<std::string>& agent, const std::string& bytes) {
+  ProcessOptions options;
+  options.argv = agent;
+  options.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent"};
+  options.keep_input_open = true;
+  options.timeout = safety;
+  const auto process = codeexec::Process::start(options);
+  REQUIRE(process);
+  CHECK(process->write(bytes));
+  CHECK(support::comes_true(
+      [&] { return has(process->read(codeexec::Stream::out, 0).text, "\"exit_code\":0"); }));
+  process->close_input();
+  return process->wait().out;
+}
+
+// A command of that work_dir which a shell reads, without input.
+std::string order_of(const std::string& work_dir, const std::string& script) {
+  return frame(start, 1,
+               std::string(R"({"argv":3})") + '\0' + work_dir + '\0' + '\0' + "sh" + '\0' + "-c" +
+                   '\0' + script + '\0');
+}
+
 // A greeting and a command that prints and reads; none of its words could do harm.
 std::string orders() {
   const std::string order = std::string(R"({"input":true,"argv":3,"set":1,"unset":1})") + '\0' +
@@ -529,7 +552,10 @@ TEST_CASE("place: random orders end an agent without harm") {
 TEST_CASE("agent: no command starts after a hello that was refused, or that was for no commands") {
   const std::string accepted = frame(hello, 0, R"({"protocol":1})");
   const std::string commands = orders().substr(accepted.size());
-  for (const char* const text : {R"({"protocol":2})", R"({"protocol":1,"prepare":{}})"}) {
+  // The last one is refused when its sandbox is made.
+  for (const char* const text :
+       {R"({"protocol":2})", R"({"protocol":1,"prepare":{}})",
+        R"({"protocol":1,"sandbox":{"mode":2,"writable":["/nowhere/at/all"]}})"}) {
     CAPTURE(text);
     const ProcessResult r = agent_given(frame(hello, 0, text) + commands);
     CHECK(r.exit_code == 0);
@@ -537,4 +563,28 @@ TEST_CASE("agent: no command starts after a hello that was refused, or that was 
     CHECK(!has(r.out, "printed"));
   }
   CHECK(!has(agent_given(accepted + commands).out, "no hello has prepared"));
+}
+
+TEST_CASE("agent: (helper) of containers alone" * doctest::skip()) {
+  CHECK(codeexec::agent_main(0, 1) == 0);
+}
+
+TEST_CASE("agent: a venv of the work_dir counts where the hello says so, and not by itself") {
+  const support::TempDir place;
+  place.directory(".venv/bin");
+  place.file(".venv/pyvenv.cfg", "");
+  const std::string order = order_of(place.path(), "echo =$PATH=");
+  const std::string in_venv = "=" + place.path() + "/.venv/bin:";
+  const std::vector<std::string> agents[] = {{CODEEXEC_MCP, "--place"},
+                                             {support::real_path("/proc/self/exe"), "--no-skip",
+                                              "-tc=agent: (helper) of containers alone"}};
+  for (const auto& agent : agents)
+    for (const char* const wish : {"", R"(,"auto_venv":false)", R"(,"auto_venv":true)"}) {
+      CAPTURE(agent[0]);
+      CAPTURE(wish);
+      const std::string said =
+          said_to_end(agent, frame(hello, 0, std::string(R"({"protocol":1)") + wish + "}") + order);
+      CHECK(has(said, "/bin=\n"));
+      CHECK(has(said, in_venv) == has(wish, "true"));
+    }
 }
