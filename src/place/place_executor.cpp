@@ -133,7 +133,7 @@ struct PlaceExecutor::Target final : FilesElsewhere {
   Expected<std::string> canonical(std::string_view path, std::string_view base) const override {
     return canonical_elsewhere(*this, path, base);
   }
-  SharedError misled() const;
+  static SharedError misled_by(const std::string& from);
   void want(const PlaceOptions& options);
   // Has the workspace and the roots found there.
   Expected<void> find(const PlaceOptions& options);
@@ -220,18 +220,19 @@ Expected<void> PlaceExecutor::Target::ask(FileMessage& message) const {
   };
   auto reached = const_cast<Target*>(this)->connect({});
   if (!reached) return reached.failure();
+  const std::string from = (*reached)->name();
   auto question = new_shared<AgentCommand>(std::move(*reached), StartRequest::question());
   const ProcessResult ended = new_run(std::move(process), std::move(question))->run();
   if (!ended.succeeded() || !message.take(said))
     return make_error(ErrorCode::io, "% has not answered about its files: %",
-                      {wanted.name, ended.message});
+                      {from, ended.message});
   if (message.numbers[0] != 0) return message.error();
   if (is_canonical_form(message.path)) return {};
-  return misled();
+  return misled_by(from);
 }
 
-SharedError PlaceExecutor::Target::misled() const {
-  return make_error(ErrorCode::io, "% has reported a path that is none", {wanted.name});
+SharedError PlaceExecutor::Target::misled_by(const std::string& from) {
+  return make_error(ErrorCode::io, "% has reported a path that is none", {from});
 }
 
 void PlaceExecutor::Target::want(const PlaceOptions& options) {
@@ -291,10 +292,11 @@ Expected<void> PlaceExecutor::Target::find(const PlaceOptions& options) {
   set_member(wanted.hello, "ground", found.root_list());
   set_member(wanted.hello, "found", true);
   roots = roots_in(found.root_list(), workspace);
-  if (!is_canonical_form(workspace) || roots.empty() != options.roots.empty()) return misled();
+  if (!is_canonical_form(workspace) || roots.empty() != options.roots.empty())
+    return misled_by(found.name());
   const bool confined = is_one_of("filesystem"sv, found.facts().sandbox.enforced);
   for (const Root& root : roots) {
-    if (!is_canonical_form(root.path)) return misled();
+    if (!is_canonical_form(root.path)) return misled_by(found.name());
     bool held = confined || root.permission == Permission::write;
     for (const Root& around : roots)
       if (around.permission == Permission::write && root.permission != Permission::write)
@@ -452,16 +454,18 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     admission.fail(error, step);
     return Expected<void>();
   };
+  std::shared_ptr<AgentLink> reached;
   std::shared_ptr<AgentCommand> remote;
   for (bool again = false;; again = true) {
     auto link = target_->connect(command.cancel);
     admission.result.place = link ? (*link)->name() : target_->name;
     if (!link) return fail(link.error(), "place");
+    reached = std::move(*link);
     if (target_->mode != PlaceWorkspace::copy) {
-      remote = new_shared<AgentCommand>(std::move(*link), std::move(request));
+      remote = new_shared<AgentCommand>(reached, std::move(request));
       break;
     }
-    auto copy = target_->copy_to(*link, *this);
+    auto copy = target_->copy_to(reached, *this);
     if (!copy) return fail(copy.error(), "workspace");
     const auto sent = (*copy)->send(command.cancel, admission.result.notes);
     if (sent) {
@@ -470,7 +474,7 @@ Expected<void> PlaceExecutor::place(const Command& command, Admission& admission
     }
     if (again || !(*copy)->is_lost()) return fail(sent.error(), "workspace");
   }
-  add_note(admission.result.notes, "%", {note_of_gaps(facts().sandbox, target_->network)});
+  add_note(admission.result.notes, "%", {note_of_gaps(reached->facts().sandbox, target_->network)});
   for (std::string& note : target_->take_notes()) admission.result.notes.push_back(std::move(note));
   if (command.session && !admission.ending.session_text)
     admission.ending.session_text = [remote] { return remote->session_data(); };
