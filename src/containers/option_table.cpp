@@ -277,7 +277,7 @@ constexpr Option container_rows[] = {
         .value("FILE")
         .usual("this program")
         .in(Option::contained)
-        .where(Option::containers)
+        .where(Option::agents)
         .help("a static codeexec-mcp of the processor there, which is mounted into containers"),
     place_option,
 };

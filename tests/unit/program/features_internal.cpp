@@ -106,4 +106,11 @@ TEST_CASE("the order of the features changes nothing but the order of help") {
   for (const codeexec::Option* const option : other.options) names[1].emplace_back(option->name());
   for (auto& list : names) std::sort(list.begin(), list.end());
   CHECK(names[0] == names[1]);
+  for (const codeexec::Option* const option : one.options) {
+    const codeexec::Option* const same = other.options.find(option->name());
+    CAPTURE(std::string(option->name()));
+    REQUIRE(same);
+    CHECK(same->where() == option->where());
+    CHECK(same->kind() == option->kind());
+  }
 }
