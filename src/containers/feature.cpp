@@ -83,11 +83,11 @@ Expected<void> check_profile(ServerConfig& config) {
 Expected<void> check_network(const ServerConfig& config) {
   const bool is_named = config.local.sandbox.network == Network::allow;
   for (const Option* const option : config.invocation.given)
-    if (option->name() == "network"sv && !is_named)
+    if (option->name() == "network"sv && (!is_named || config.use == Option::users))
       return without_effect(
           *option, config,
           "; a container has a docker_network_mode or docker_network, or network allow");
-  if (is_named == config.local.allowed_domains.empty())
+  if (config.use == Option::docker && is_named == config.local.allowed_domains.empty())
     return make_error(ErrorCode::invalid_argument,
                       "network: 'allow' and allow_domains need each other");
   return {};
@@ -104,7 +104,7 @@ Expected<void> check_containers(ServerConfig& config) {
   if (own.network != name(network))
     return wrong_choice("command_line_docker_network_mode", own.network,
                         "'none', 'bridge', or 'host'");
-  if (config.use == Option::docker) return check_network(config);
+  if (config.use & Option::containers) return check_network(config);
   return {};
 }
 
@@ -188,24 +188,6 @@ Expected<void> settle_users(ServerConfig& config) {
   return {};
 }
 
-// The program that speaks to the engine finds it, and its way there, by these.
-constexpr const char* engine_variables[] = {"DOCKER_*",
-                                            "CONTAINER*",
-                                            "NERDCTL_*",
-                                            "REGISTRY_AUTH_FILE",
-                                            "XDG_*",
-                                            "SSH_*",
-                                            "SSL_CERT_*",
-                                            "HTTP_PROXY",
-                                            "DBUS_SESSION_BUS_ADDRESS",
-                                            "http_proxy",
-                                            "HTTPS_PROXY",
-                                            "https_proxy",
-                                            "ALL_PROXY",
-                                            "all_proxy",
-                                            "NO_PROXY",
-                                            "no_proxy"};
-
 // With profile user-container.
 int serve_user(ServerConfig& config) {
   const auto containers = create_user_containers(config);
@@ -228,8 +210,14 @@ int serve_user(ServerConfig& config) {
 
 Expected<void> settle_containers(ServerConfig& config) {
   config.local.policy.enable_sudo = config.containers->user.container.sudo;
+  if (config.local.policy.enable_sudo && config.use == Option::local)
+    warn("enable_sudo has no effect in local mode");
   if (!(config.use & Option::containers)) return {};
-  for (const char* const variable : engine_variables) add_words(config.kept_variables, {variable});
+  // The program that speaks to the engine finds it, and its way there, by these.
+  add_words(config.kept_variables,
+            {"DOCKER_*", "CONTAINER*", "NERDCTL_*", "REGISTRY_AUTH_FILE", "XDG_*", "SSH_*",
+             "SSL_CERT_*", "HTTP_PROXY", "DBUS_SESSION_BUS_ADDRESS", "http_proxy", "HTTPS_PROXY",
+             "https_proxy", "ALL_PROXY", "all_proxy", "NO_PROXY", "no_proxy"});
   if (auto ok = settle_container(config); !ok) return ok;
   if (config.use == Option::docker) return add_folders(config);
   config.serve = serve_user;
@@ -242,13 +230,6 @@ Expected<CommandPlace> create_container_place(const ServerConfig& config) {
   CommandPlace place;
   place.executor = owned_executor(std::move(*executor));
   return place;
-}
-
-std::optional<int> answer_of_containers(const ServerStep& step) {
-  if (step.moment == ServerStep::made && step.config.containers->user.container.sudo &&
-      step.config.use == Option::local)
-    warn("enable_sudo has no effect in local mode");
-  return {};
 }
 
 // Where the library has another name for what an option sets.
@@ -320,7 +301,6 @@ constexpr Feature container_feature = [] {
   feature.check = check_containers;
   feature.check_call = check_container_call;
   feature.settle = settle_containers;
-  feature.answer = answer_of_containers;
   return feature;
 }();
 

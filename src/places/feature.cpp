@@ -38,7 +38,7 @@ void begin_places(ServerConfig& config) {
 
 Expected<void> check_places(ServerConfig& config) {
   PlaceConfig& own = *config.places;
-  if (own.workspace == no_choice<PlaceWorkspace>)
+  if (own.workspace == no_workspace_mode)
     own.workspace =
         config.use == Option::kubernetes ? PlaceWorkspace::remote : PlaceWorkspace::shared;
   config.works_elsewhere = own.workspace == PlaceWorkspace::remote;

@@ -13,12 +13,15 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// Until an option gives one.
+inline constexpr auto no_workspace_mode = static_cast<PlaceWorkspace>(-1);
+
 struct PlaceConfig {
   std::string command = {};
   std::string host = {};
   static constexpr char usual_agent[] = "codeexec-mcp";
   std::string agent_path = usual_agent;
-  PlaceWorkspace workspace = no_choice<PlaceWorkspace>;  // then shared, or remote in a pod
+  PlaceWorkspace workspace = no_workspace_mode;  // then shared, or remote in a pod
   // Its members of names that begin with copy_ are options, and keep_alive.
   PlaceOptions place = PlaceOptions();
   SlurmOptions slurm = {};

@@ -130,10 +130,8 @@ bool is_too_wide(const std::string& path) {
 inline namespace inner {
 
 bool is_confined(const ServerConfig& config) {
-  if (!(config.use & Option::kernel)) return true;  // a container
-  if (config.sandbox == SandboxMode::off) return false;
-  return config.use == Option::local || config.sandbox != no_choice<SandboxMode> ||
-         !config.local.roots.empty();
+  const bool is_container = !(config.use & Option::kernel);
+  return is_container || config.sandbox != SandboxMode::off;
 }
 
 bool words_confine(const std::vector<std::string>& words) {

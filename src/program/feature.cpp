@@ -145,9 +145,8 @@ std::optional<int> answer_of_program(const ServerStep& step) {
     case ServerStep::ready:
       if (call.replay) return replay(*(*step.place)->executor, *call.replay, call.json, *step.stop);
       return {};
-    default:
-      return {};
   }
+  return {};
 }
 
 constexpr Feature program_feature = [] {

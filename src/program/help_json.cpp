@@ -13,23 +13,6 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-namespace {
-
-struct ModeName {
-  Option::Where mode;
-  std::string_view name;
-};
-// The profile is as good as a mode.
-constexpr ModeName mode_names[] = {{Option::local, "local"},
-                                   {Option::docker, "docker"},
-                                   {Option::users, "user-container"},
-                                   {Option::command, "command"},
-                                   {Option::ssh, "ssh"},
-                                   {Option::slurm, "slurm"},
-                                   {Option::kubernetes, "kubernetes"}};
-
-}  // namespace
-
 inline namespace inner {
 
 std::string help_json(const ServerConfig& config) {
@@ -37,8 +20,11 @@ std::string help_json(const ServerConfig& config) {
   for (const Option* const option : config.options) {
     const bool is_setting = option->group() != Option::command_line;
     std::vector<std::string> modes;
-    for (const ModeName& row : mode_names)
-      if (is_setting && (option->where() & row.mode)) add_words(modes, {row.name});
+    for (const ServerMode& mode : modes_of(config))
+      if (is_setting && (option->where() & mode.use)) add_words(modes, {mode.name});
+    // The profile is as good as a mode.
+    if (is_setting && config.containers && (option->where() & Option::users))
+      add_words(modes, {"user-container"});
     Json object = Json::object();
     set_member(object, "option", std::string(option->name()));
     set_member(object, "value", std::string(option->value()));

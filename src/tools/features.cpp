@@ -101,18 +101,19 @@ std::vector<ServerMode> modes_of(const ServerConfig& config) {
 }
 
 std::string full_help(const Option& option, const ServerConfig& config) {
-  std::string in_short, in_full;
   std::string text;
+  for (const Feature* const feature : config.features)
+    for (const OptionNote& note : feature->notes)
+      if (note.option == option.name()) text += note.text;
+  if (option.name() != mode_option) return concat({option.help(), text});
+  std::string in_short, in_full;
   std::vector<std::string_view> more;
   for (const Feature* const feature : config.features) {
     if (!feature->modes_in_short.empty()) more.push_back(feature->modes_in_short);
     if (!feature->modes_in_full.empty()) append_all(in_full, {"; ", feature->modes_in_full});
-    for (const OptionNote& note : feature->notes)
-      if (note.option == option.name()) text += note.text;
   }
   for (std::size_t i = 0; i < more.size(); ++i)
     append_all(in_short, {i + 1 < more.size() ? ", " : i == 0 ? " or " : ", or ", more[i]});
-  if (option.name() != mode_option) return concat({option.help(), text});
   return concat({option.help(), in_short, ". local: on this host", in_full, text});
 }
 

@@ -22,10 +22,6 @@ namespace {
 
 // Members of what ServerConfig has.
 template <auto... members>
-constexpr Option of_server(std::string_view name) {
-  return Option::of<members...>(name);
-}
-template <auto... members>
 constexpr Option of_call(std::string_view name) {
   return Option::of<&ServerConfig::invocation, members...>(name);
 }
@@ -75,7 +71,7 @@ constexpr Option server_rows[] = {
         .help("where commands may start and write. Without it: the roots that the client names, or "
               "the current directory; not one that is /, a home or a directory of the system. See "
               "--sandbox"),
-    of_server<&ServerConfig::read_only>("read-only")
+    Option::of<&ServerConfig::read_only>("read-only")
         .value("DIR...")
         .in(Option::location)
         .where(Option::commands)
@@ -91,13 +87,13 @@ constexpr Option server_rows[] = {
         .help("where commands start. Without it: the first root that the client names, the current "
               "directory, or the first allowed path when that is in none. With it the client's "
               "roots do not count, and without --allowed-paths it is all that commands may write"),
-    of_server<&ServerConfig::execution_mode>("execution-mode")
+    Option::of<&ServerConfig::execution_mode>("execution-mode")
         .value("MODE")
         .usual("local")
         .in(Option::location)
         .often()
         .help("where: local"),
-    of_server<&ServerConfig::policy_mode>("policy")
+    Option::of<&ServerConfig::policy_mode>("policy")
         .value("MODE")
         .usual("strict")
         .in(Option::policy)
@@ -149,7 +145,7 @@ constexpr Option server_rows[] = {
         .where(Option::commands)
         .often()
         .help("refuse to delete what no command read or made"),
-    of_server<&ServerConfig::sandbox>("sandbox")
+    Option::of<&ServerConfig::sandbox>("sandbox")
         .value("MODE")
         .usual("best-effort")
         .in(Option::confinement)
@@ -231,7 +227,7 @@ constexpr Option server_rows[] = {
         .in(Option::limits)
         .where(Option::commands)
         .help("end commands that print nothing for so long"),
-    of_server<&ServerConfig::max_output>("max-output-size")
+    Option::of<&ServerConfig::max_output>("max-output-size")
         .bytes()
         .value("SIZE")
         .usual("30000")
@@ -292,7 +288,7 @@ constexpr Option server_rows[] = {
         .often()
         .help("what a command may add to the disk. Of each disk with a writable directory, and the "
               "most that one file may have"),
-    of_server<&ServerConfig::max_concurrent>("max-concurrent")
+    Option::of<&ServerConfig::max_concurrent>("max-concurrent")
         .value("N")
         .usual("16")
         .in(Option::limits)
@@ -375,7 +371,7 @@ constexpr Option server_rows[] = {
         .often()
         .help("then it becomes a background shell. What a client still waits for then goes on "
               "without it waiting"),
-    of_server<&ServerConfig::max_background_shells>("max-background-shells")
+    Option::of<&ServerConfig::max_background_shells>("max-background-shells")
         .value("N")
         .usual("10")
         .in(Option::background)
@@ -402,7 +398,7 @@ constexpr Option server_rows[] = {
         .often()
         .help("append a line of JSON for every command. And for each file that a tool wrote; "
               "refused ones are there, too"),
-    of_server<&ServerConfig::audit_output>("audit-output")
+    Option::of<&ServerConfig::audit_output>("audit-output")
         .bytes_or_0()
         .value("SIZE")
         .usual("0")

@@ -97,7 +97,8 @@ int print_answer(const std::string& text, int status) {
 void drop_variables(const ServerConfig& config) {
   if (config.keeps_variables) return;
   EnvironmentOptions options = config.local.environment;
-  for (const std::string& name : config.kept_variables) options.keep.push_back(name);
+  options.keep.insert(options.keep.end(), config.kept_variables.begin(),
+                      config.kept_variables.end());
   char** kept = ::environ;
   for (char** entry = ::environ; entry && *entry; ++entry) {
     const std::string_view text = *entry;
@@ -316,7 +317,6 @@ int serve_commands(ServerConfig& config) {
   if (auto ok = check_disabled(config.tools); !ok)
     return fail(2, in_our_words(ok.error()).error().message);
   drop_variables(config);
-  if (const auto status = answer(ServerStep::made)) return *status;
   warn_of_bare_patterns(config);
   warn_of_wide_roots(config);
   if (const auto status = answer(ServerStep::examined)) return *status;

@@ -40,10 +40,6 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// An enumeration's value until an option gives one.
-template <class Choice>
-inline constexpr Choice no_choice = static_cast<Choice>(-1);
-
 // One option of the command line and the words that follow it, up to the next option.
 struct Argument {
   std::string name;  // with its dashes
@@ -159,8 +155,7 @@ struct ServerStep {
     guarded,   // signals are ignored, and other processes of the user cannot look into this one
     settled,   // options are settled
     unplaced,  // the place could not be made
-    made,      // the place is there, and nothing was said about it
-    examined,  // warnings about its options are out
+    examined,  // the place is there, and warnings about its options are out
     ready      // `stop` is cancelled by SIGTERM and the like
   };
   Moment moment;
