@@ -81,7 +81,7 @@ def sections(frame, named):
     for name in named:
         if name not in needs:
             fail(f"there is no section {name!r}; the sections are: {' '.join(needs)}")
-    defined, declared = list(named or needs), list(named or needs)
+    defined = list(named or needs)
     for name in defined:
         defined += [n for n in needs[name] if n not in only_declared[name] and n not in defined]
     declared = list(defined)

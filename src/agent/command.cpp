@@ -235,9 +235,8 @@ void AgentCommand::report_end(ProcessResult& result) const {
   if (!end_) {
     result.outcome = Outcome::unknown;
     result.message = concat(
-        "% has not reported its end in time after it was killed; some of its processes may still "
-        "be "
-        "running",
+        "% has not reported its end in time after it was killed; some of its processes may "
+        "still be running",
         {link_->name_});
     return;
   }

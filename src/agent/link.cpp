@@ -89,7 +89,6 @@ AgentLink::~AgentLink() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     closing_ = true;
-    // The agent kills all that it has started, and ends.
     line_.input.reset();
   }
   wake();

@@ -177,7 +177,6 @@ Json to_json(const SandboxOptions& options) {
 // mode that this agent does not know.
 SandboxOptions sandbox_options_from(const Json& object) {
   SandboxOptions options;
-  // An unknown value counts as the strictest.
   const std::int64_t mode = object["mode"sv].as_integer(2);
   options.mode = mode == 0   ? SandboxMode::off
                  : mode == 1 ? SandboxMode::best_effort
@@ -255,8 +254,10 @@ std::string StartRequest::text() const {
   for (const auto& flag : start_flags)
     if (this->*flag.member) set_member(head, flag.name, true);
   for (const auto& texts : start_texts) set_member(head, texts.name, (this->*texts.member).size());
-  if (terminal_rows != 0) set_member(head, "rows", terminal_rows);
-  if (terminal_rows != 0) set_member(head, "cols", terminal_cols);
+  if (terminal_rows != 0) {
+    set_member(head, "rows", terminal_rows);
+    set_member(head, "cols", terminal_cols);
+  }
   if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
   set_member(head, "grace", static_cast<long long>(kill_grace.count()));
   std::string text = head.dump();

@@ -71,19 +71,20 @@ Json connections_of(const Result& r) {
   return list;
 }
 
+void set_known(Json& object, std::string_view field, const std::string& text) {
+  if (!text.empty()) object.set(field, text);
+}
+
 void set_verdict_fields(Json& object, const Result& r) {
-  const auto set_known = [&object](std::string_view field, const std::string& text) {
-    if (!text.empty()) object.set(field, text);
-  };
   object.set("allowed"sv, r.outcome != Outcome::refused);
-  set_known("rule"sv, r.rule);
+  set_known(object, "rule"sv, r.rule);
   if (r.rule_end > r.rule_begin) {
     object.set("rule_begin"sv, r.rule_begin);
     object.set("rule_end"sv, r.rule_end);
   }
-  set_known("message"sv, r.message);
-  set_known("asked"sv, r.asked);
-  set_known("answer"sv, r.answer);
+  set_known(object, "message"sv, r.message);
+  set_known(object, "asked"sv, r.asked);
+  set_known(object, "answer"sv, r.answer);
 }
 
 }  // namespace
@@ -99,17 +100,14 @@ Json to_json(const AuditRecord& record) {
   const auto set_text = [&object](std::string_view field, const std::string& text) {
     object.set(field, text);
   };
-  const auto set_known = [&set_text](std::string_view field, const std::string& text) {
-    if (!text.empty()) set_text(field, text);
-  };
   set_text("time"sv, record.time);
   set_text("host"sv, record.host);
   object.set("pid"sv, record.pid);
-  set_known("agent_id"sv, record.agent_id);
-  set_known("client"sv, record.client);
-  set_known("request"sv, record.request);
-  set_known("session_id"sv, record.session_id);
-  set_known("shell_id"sv, record.shell_id);
+  set_known(object, "agent_id"sv, record.agent_id);
+  set_known(object, "client"sv, record.client);
+  set_known(object, "request"sv, record.request);
+  set_known(object, "session_id"sv, record.session_id);
+  set_known(object, "shell_id"sv, record.shell_id);
   set_text("tool"sv, record.tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
     set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
@@ -134,7 +132,7 @@ Json to_json(const AuditRecord& record) {
                               const OutputCounts& counts) {
     object.set(concat("%_bytes", {field}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
-    set_known(concat("%_sha256", {field}), counts.sha256);
+    set_known(object, concat("%_sha256", {field}), counts.sha256);
     if (record.max_output > 0)
       set_text(field, head_and_tail(text, record.max_output, counts.total_bytes));
   };

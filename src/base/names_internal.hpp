@@ -7,7 +7,7 @@
 //
 //   NameSet    names to look up:  constexpr auto shells = NameSet{"ash", "bash", "dash"};
 //   NameList   the same where their order counts, or where they are patterns
-//   NameTable  rows that have a name each and lists of names in further columns; see pack_names()
+//   NameTable  rows with lists of names in several columns; see pack_names()
 //   HelpRow    what programs say when they fail, and the advice for each; see pack_help()
 //   Names      a list out of one of these, to look names up in
 //
@@ -118,8 +118,8 @@ class NameSet : public NameList<Count, Bytes> {
 template <std::size_t... Sizes>
 NameSet(const char (&... names)[Sizes]) -> NameSet<sizeof...(Sizes), (Sizes + ...)>;
 
-// Rows with a name each, sorted by it, and with lists of names in `columns` columns, of which the
-// first has the row's own name.
+// Rows with lists of names in `columns` columns. name() is the first one in the first column. find()
+// is for tables that are sorted by it, see PackedNames::is_sorted().
 struct NameTable {
   const char* text = nullptr;
   const std::uint16_t* begins = nullptr;  // as of Names, for all names of the table

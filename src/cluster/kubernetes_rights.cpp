@@ -39,34 +39,6 @@ constexpr ClusterRight rights_on_claims[] = {
     {"agents.x-k8s.io", "sandboxes", "", get_verbs},
 };
 
-// What was asked for each right, and the role that gives them.
-class RightsCheck {
- public:
-  explicit RightsCheck(const std::vector<std::string>& kubectl) : kubectl_(kubectl) {}
-
-  void add(const ClusterRight& right) {
-    const std::string kind =
-        concat("%%%", {right.resource, right.group.empty() ? "" : ".", right.group});
-    const std::string below = concat("%%", {right.below.empty() ? "" : "/", right.below});
-    std::string list;
-    for (const std::string_view verb : right.verbs) {
-      const ProcessResult may = call_cluster(kubectl_, {"auth", "can-i", std::string(verb), kind,
-                                                        concat("--subresource=%", {right.below})});
-      append_all(answers_, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
-      append_all(list, {list.empty() ? "" : ", ", verb});
-    }
-    append_all(role_, "- {apiGroups: [\"%\"], resources: [%%], verbs: [%]}\n",
-               {right.group, right.resource, below, list});
-  }
-  std::string text() const { return answers_ + role_; }
-
- private:
-  const std::vector<std::string>& kubectl_;
-  std::string answers_ = "ok   kubectl\n";
-  std::string role_ =
-      "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
-};
-
 }  // namespace
 
 // For --doctor: asks for each right that pods or claims need, and prints a Role that has them all,
@@ -76,12 +48,28 @@ std::string kubernetes_rights(const KubernetesOptions& options) {
   const ProcessResult version = call_cluster(kubectl, {"version", "-o", "json"});
   if (!version.succeeded())
     return concat("FAIL kubectl: %\n", {kubectl_trouble(complaint_of(version))});
-  RightsCheck check(kubectl);
+  std::string answers = "ok   kubectl\n";
+  std::string role =
+      "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: codeexec}\nrules:\n";
+  const auto add = [&](const ClusterRight& right) {
+    const std::string kind =
+        concat("%%%", {right.resource, right.group.empty() ? "" : ".", right.group});
+    const std::string below = concat("%%", {right.below.empty() ? "" : "/", right.below});
+    std::string list;
+    for (const std::string_view verb : right.verbs) {
+      const ProcessResult may = call_cluster(kubectl, {"auth", "can-i", std::string(verb), kind,
+                                                       concat("--subresource=%", {right.below})});
+      append_all(answers, "%% %%\n", {may.succeeded() ? "ok   " : "FAIL ", verb, kind, below});
+      append_all(list, {list.empty() ? "" : ", ", verb});
+    }
+    append_all(role, "- {apiGroups: [\"%\"], resources: [%%], verbs: [%]}\n",
+               {right.group, right.resource, below, list});
+  };
   if (options.warm_pool.empty())
-    for (const ClusterRight& right : rights_on_pods) check.add(right);
+    std::for_each(std::begin(rights_on_pods), std::end(rights_on_pods), add);
   else
-    for (const ClusterRight& right : rights_on_claims) check.add(right);
-  return check.text();
+    std::for_each(std::begin(rights_on_claims), std::end(rights_on_claims), add);
+  return answers + role;
 }
 
 }  // namespace v0_1

@@ -122,7 +122,7 @@ std::string WorkspaceCopy::report(std::string_view where) {
 Expected<void> WorkspaceCopy::send(const std::optional<CancelToken>& cancel,
                                    std::vector<std::string>& notes) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  tree_->cancel = &cancel;
+  tree_->cancel = cancel;
   const auto lost = [this] {
     lost_ = true;
     return make_error(ErrorCode::io, "workspace: the copy in % was lost", {link_->name()});
@@ -133,7 +133,6 @@ Expected<void> WorkspaceCopy::send(const std::optional<CancelToken>& cancel,
                       {link_->name(), tree_->report.problem});
   if (tree_->has_changes() && (!wire_->put({&copy_takes, 1}) || !tree_->send(*wire_)))
     return lost();
-  tree_->cancel = nullptr;
   const int error = tree_->report.error;
   const std::string note = report("to ");
   if (cancel && cancel->cancelled()) return cancelled_before_start();

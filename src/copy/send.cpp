@@ -16,7 +16,6 @@ inline namespace v0_1 {
 // ends that between two files or pieces; what was sent counts, and the next scan finds the rest.
 // Without changes only the notes and `done` go out, so that the other side answers all the same.
 bool CopyTree::send(CopyWire& wire) {
-  const auto stopped = [this] { return cancel && *cancel && (*cancel)->cancelled(); };
   for (unsigned kind = CopyReport::special; kind <= CopyReport::deep; ++kind)
     if (const CopyNames& names = report.names[kind]; names.count != 0)
       if (!wire.put_numbers({copy_note | kind << 8, names.count, 0, names.text.size()}) ||
@@ -100,7 +99,7 @@ bool CopyTree::send_file(CopyWire& wire, CopyEntry& entry, int fd) {
   entry.hash = 0;
   std::uint64_t left = entry.size;
   while (left != 0) {
-    if (cancel && *cancel && (*cancel)->cancelled()) {
+    if (stopped()) {
       entry.changed = -1;
       return wire.put(number_bytes(copy_broken));
     }

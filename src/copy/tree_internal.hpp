@@ -140,7 +140,7 @@ class CopyTree {
   static Expected<std::unique_ptr<CopyTree>> of(const std::string& base, const PathRules& rules,
                                                 const Json& options);
 
-  const std::optional<CancelToken>* cancel = nullptr;  // of send()
+  std::optional<CancelToken> cancel = {};  // of send()
   CopyReport report = CopyReport();
 
   // Lists the files. False: they are too many, or cannot be read; report.problem says which.
@@ -159,6 +159,7 @@ class CopyTree {
     return rules_.restricted() ? rules_.permission(concat("%/%", {base_, path}))
                                : Permission::write;
   }
+  bool stopped() const { return cancel && cancel->cancelled(); }
   bool list_folder(int folder, std::string& path, int depth);
   bool list_name(int folder, const std::string& name, std::string& path, int depth);
   void read_rules(int folder, std::string_view path);

@@ -115,7 +115,7 @@ Container::~Container() {
 
 // Needs the mutex.
 bool Container::is_up() const {
-  return running && (options.persistent || (keep_alive && !keep_alive->done()));
+  return running && (options.persistent || (holder && !holder->done()));
 }
 
 // Waits until no other thread has the turn. Each turn has a token of its own, which is cancelled at

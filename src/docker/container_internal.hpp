@@ -1,9 +1,9 @@
 // One container, and the commands in it.
 //
-// Two agents of the room `place` work in a container:
+// Two agents of the room `agent` work in a container:
 //
 //   this program                          the container
-//   keep_alive ---- run -i ---- stdin ----> first process: an agent of root's. It prepares the
+//   holder ------ run -i ---- stdin ----> first process: an agent of root's. It prepares the
 //                                         container, then reads its input until that ends.
 //   AgentLink --- exec -i --- stdin ----> second agent: runs as the commands' user. It starts all
 //                                         commands, and kills them when its input ends.
@@ -52,7 +52,7 @@
 //                                                                finish_removal()
 //
 // What holds: in `running`, this program has seen it run and nothing has said otherwise since; one
-// that is not persistent has a keep_alive besides, whose end is the end of the container. In
+// that is not persistent has a holder besides, whose end is the end of the container. In
 // `unknown`, no command is started; made says whether there may be one to look for, and a
 // persistent one may always be there. A step that changes the container has the turn (busy), and
 // its end sets the state. started_at is of the container that was made or found last: one that was
@@ -246,7 +246,7 @@ class Container : public ContainerPlan {
   bool in_use = false;   // this object has made or found it before
   bool busy = false;     // a thread has the turn
   CancelToken turn_ended = {};
-  std::optional<Process> keep_alive = {};      // of one that is not persistent
+  std::optional<Process> holder = {};          // of one that is not persistent
   std::optional<std::string> started_at = {};  // of the container; nothing: not asked yet
   // Between the two steps of a removal: the engine's call, and the error that stands so far.
   std::optional<Process> removal = {};

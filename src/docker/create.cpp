@@ -45,8 +45,8 @@ std::shared_ptr<std::optional<Json>> await_answer(ProcessOptions& call,
 Expected<void> Container::make(const std::optional<CancelToken>& cancel) {
   std::unique_lock<std::mutex> lock(mutex);
   const bool may_be_there = made || options.persistent;
-  const bool died = keep_alive && keep_alive->done();
-  if (died) keep_alive.reset();
+  const bool died = holder && holder->done();
+  if (died) holder.reset();
   bool replaced = in_use;
   lock.unlock();
   if (died) report(concat("the container % has ended; it is made anew", {name}));
@@ -135,8 +135,8 @@ Expected<void> Container::clear(const std::string& id, const std::optional<Cance
 Expected<bool> Container::reuse(const Json& found, const std::optional<CancelToken>& cancel) {
   const ContainerInfo health = info_of(found);
   if (label_of(found, "codeexec.cfg"sv) != digits) return false;
-  // After `docker restart`, a container no longer hangs on its keep_alive and would stay for ever.
-  if (!options.persistent && !(keep_alive && health.started_at == started_at)) return false;
+  // After `docker restart`, a container no longer hangs on its holder and would stay for ever.
+  if (!options.persistent && !(holder && health.started_at == started_at)) return false;
   if (health.status == "paused") {
     auto woken = ask(words_of({"unpause", name}), "wake", cancel);
     if (!woken) return woken.failure();
@@ -286,7 +286,7 @@ Expected<void> Container::hold(const std::vector<std::string>& words,
   if (!*answer) return engine_error(options.engine, started->wait(), what);
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    keep_alive = std::move(*started);
+    holder = std::move(*started);
   }
   return held_by_root() ? check_answer(**answer, nonces, cancel) : set_up(cancel);
 }

@@ -21,7 +21,7 @@ void Container::discard(bool at_once) {
   std::optional<Process> stuck;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(stuck, keep_alive);
+    std::swap(stuck, holder);
   }
   stuck.reset();
   if (at_once) return;
@@ -86,7 +86,7 @@ Expected<void> Container::removed(const ProcessResult& result) const {
   return engine_error(options.engine, result, concat("remove the container %", {name}));
 }
 
-// Ends the keep_alive after the engine has removed the container: then its program ends by itself.
+// Ends the holder after the engine has removed the container: then its program ends by itself.
 // The wait is bounded, as an engine that hangs must not hold up the end of this program.
 Expected<void> Container::finish_removal() {
   Expected<void> done;
@@ -97,7 +97,7 @@ Expected<void> Container::finish_removal() {
   std::optional<Process> held;
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    std::swap(held, keep_alive);
+    std::swap(held, holder);
     made = !done;
   }
   if (held) {

@@ -226,7 +226,6 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);
     }
-    // The library's own scripts need no policy.
     const ExecutorWings& needed = for_files ? ExecutorWings() : wings;
     if (auto ok = user->set_up(general, needed, container->options.secrets); !ok)
       return ok.failure();

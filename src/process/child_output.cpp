@@ -127,8 +127,7 @@ void Process::State::Spill::write(std::string_view bytes, std::uint64_t most) {
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   if (fits) return;
-  problem =
-      concat("output file % is not complete: max_spill is % bytes", {in_quotes(path), most});
+  problem = concat("output file % is not complete: max_spill is % bytes", {in_quotes(path), most});
   file.reset();
 }
 

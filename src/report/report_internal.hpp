@@ -2,7 +2,7 @@
 //
 //   audit log --AuditReader--> records --+--> verified_audit()   is it as it was written?
 //                 |                      +--> write_report()     one page of HTML
-//                 |                      +--> --replay           in the room of the tools
+//                 |                      +--> --replay           in the room of the program
 //                 +--> findings: one line for each line that is cut, changed or no record
 //
 //   command ends --on_audit--> Transcript    Markdown, while the server runs
