@@ -118,8 +118,8 @@ class NameSet : public NameList<Count, Bytes> {
 template <std::size_t... Sizes>
 NameSet(const char (&... names)[Sizes]) -> NameSet<sizeof...(Sizes), (Sizes + ...)>;
 
-// Rows with lists of names in `columns` columns. name() is the first one in the first column. find()
-// is for tables that are sorted by it, see PackedNames::is_sorted().
+// Rows with lists of names in `columns` columns. name() is the first one in the first column;
+// find() is for tables that are sorted by it, see PackedNames::is_sorted().
 struct NameTable {
   const char* text = nullptr;
   const std::uint16_t* begins = nullptr;  // as of Names, for all names of the table
