@@ -59,6 +59,11 @@ constexpr const char* mark = "codeexec-place/1\n";
 constexpr const char* good_end =
     R"({"outcome":0,"exit_code":5,"signal":0,"cpu":1,"memory":1,"left":0,"pid":7})";
 
+// A hello that is accepted everywhere: its sandbox is what the system has.
+std::string accepted(const std::string& wishes = {}) {
+  return frame(hello, 0, R"({"protocol":1,"sandbox":{"mode":1})" + wishes + "}");
+}
+
 // What answers a question about files, and a question: as FileMessage::text() has it.
 struct FileAnswer {
   std::uint64_t numbers[6] = {};
@@ -158,10 +163,9 @@ std::string orders() {
   const std::string order = std::string(R"({"input":true,"argv":3,"set":1,"unset":1})") + '\0' +
                             "/" + '\0' + '\0' + "sh" + '\0' + "-c" + '\0' + "echo printed; cat" +
                             '\0' + "A=b" + '\0' + "C" + '\0';
-  return frame(hello, 0, R"({"protocol":1})") + frame(request, 1, order.substr(0, 20)) +
-         frame(start, 1, order.substr(20)) + frame(input, 1, "line\n") +
-         frame(credit, 1, std::string(1, '\0') + number(0)) + frame(ping, 0, "") +
-         frame(signal_, 1, std::string(1, '\x12')) + frame(input_end, 1, "");
+  return accepted() + frame(request, 1, order.substr(0, 20)) + frame(start, 1, order.substr(20)) +
+         frame(input, 1, "line\n") + frame(credit, 1, std::string(1, '\0') + number(0)) +
+         frame(ping, 0, "") + frame(signal_, 1, std::string(1, '\x12')) + frame(input_end, 1, "");
 }
 
 }  // namespace
@@ -326,7 +330,7 @@ TEST_CASE("place: what an agent lets 200 commands be sent is bounded, and for on
   ProcessOptions options;
   options.argv = {CODEEXEC_MCP, "--place"};
   options.environment = {"PATH=/usr/bin:/bin", "HOME=/nonexistent"};
-  options.input = frame(hello, 0, R"({"protocol":1})");
+  options.input = accepted();
   options.keep_input_open = true;
   options.timeout = safety;
   options.on_output = [&](codeexec::Stream, std::string_view bytes) {
@@ -381,7 +385,7 @@ TEST_CASE("place: an agent whose orders are cut at any byte ends, and leaves not
 }
 
 TEST_CASE("place: an agent ends with an error when orders are none") {
-  const std::string greeting = frame(hello, 0, R"({"protocol":1})");
+  const std::string greeting = accepted();
   const auto request_of = [](const std::string& head) {
     return frame(start, 1, head + '\0' + "/" + '\0' + '\0' + "true" + '\0');
   };
@@ -536,7 +540,7 @@ TEST_CASE("place: what answers questions takes any bytes") {
 
 TEST_CASE("place: random orders end an agent without harm") {
   Random random(11);
-  const std::string good = frame(hello, 0, R"({"protocol":1})");
+  const std::string good = accepted();
   for (int i = 0; i < 60; ++i) {
     std::string bytes = good;
     while (bytes.size() < 100) {
@@ -550,8 +554,7 @@ TEST_CASE("place: random orders end an agent without harm") {
 }
 
 TEST_CASE("agent: no command starts after a hello that was refused, or that was for no commands") {
-  const std::string accepted = frame(hello, 0, R"({"protocol":1})");
-  const std::string commands = orders().substr(accepted.size());
+  const std::string commands = orders().substr(accepted().size());
   // The last one is refused when its sandbox is made.
   for (const char* const text :
        {R"({"protocol":2})", R"({"protocol":1,"prepare":{}})",
@@ -562,7 +565,7 @@ TEST_CASE("agent: no command starts after a hello that was refused, or that was 
     CHECK(has(r.out, "no hello has prepared this agent for commands"));
     CHECK(!has(r.out, "printed"));
   }
-  CHECK(!has(agent_given(accepted + commands).out, "no hello has prepared"));
+  CHECK(!has(agent_given(accepted() + commands).out, "no hello has prepared"));
 }
 
 TEST_CASE("agent: (helper) of containers alone" * doctest::skip()) {
@@ -582,8 +585,7 @@ TEST_CASE("agent: a venv of the work_dir counts where the hello says so, and not
     for (const char* const wish : {"", R"(,"auto_venv":false)", R"(,"auto_venv":true)"}) {
       CAPTURE(agent[0]);
       CAPTURE(wish);
-      const std::string said =
-          said_to_end(agent, frame(hello, 0, std::string(R"({"protocol":1)") + wish + "}") + order);
+      const std::string said = said_to_end(agent, accepted(wish) + order);
       CHECK(has(said, "/bin=\n"));
       CHECK(has(said, in_venv) == has(wish, "true"));
     }
