@@ -65,8 +65,7 @@ Expected<void> AgentCommand::request_for(const Command& command, Executor::Admis
   if (size > longest_request - longest_payload)
     return make_error(ErrorCode::limit, "a command may have at most 64 MiB in a place");
   request.merge_streams = admission.process.merge_streams;
-  request.terminal_rows = command.terminal_rows;
-  request.terminal_cols = command.terminal_cols;
+  request.terminal = command.terminal;
   request.has_input = !command.input.empty() || command.keep_input_open;
   const ProcessOptions& process = admission.process;
   request.kill_grace = process.kill_grace;

@@ -254,9 +254,9 @@ std::string StartRequest::text() const {
   for (const auto& flag : start_flags)
     if (this->*flag.member) set_member(head, flag.name, true);
   for (const auto& texts : start_texts) set_member(head, texts.name, (this->*texts.member).size());
-  if (terminal_rows != 0) {
-    set_member(head, "rows", terminal_rows);
-    set_member(head, "cols", terminal_cols);
+  if (terminal) {
+    set_member(head, "rows", terminal->rows);
+    set_member(head, "cols", terminal->cols);
   }
   if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
   set_member(head, "grace", static_cast<long long>(kill_grace.count()));
@@ -281,9 +281,10 @@ bool StartRequest::read(std::string_view text) {
   const auto head = Json::parse(head_text);
   if (!head || !head->is_object()) return false;
   for (const auto& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
-  // The start checks them.
-  terminal_rows = static_cast<int>((*head)["rows"sv].as_integer() & INT_MAX);
-  terminal_cols = static_cast<int>((*head)["cols"sv].as_integer() & INT_MAX);
+  // The start checks the size.
+  if (const Json* const rows = head->find("rows"sv))
+    terminal = TerminalSize{static_cast<int>(rows->as_integer() & INT_MAX),
+                            static_cast<int>((*head)["cols"sv].as_integer() & INT_MAX)};
   timeout = time_in(*head, "timeout", no_limit);
   kill_grace = time_in(*head, "grace", std::chrono::milliseconds(0));
   if (!take_text(text, work_dir) || !take_text(text, venv)) return false;

@@ -62,8 +62,7 @@ struct StartRequest {
   std::string script = {};
   bool follows_session = false;  // descriptor 3 is a pipe to the session
   bool merge_streams = false;
-  int terminal_rows = 0;
-  int terminal_cols = 0;
+  std::optional<TerminalSize> terminal = {};
   bool has_input = false;
   bool waited_for = false;  // `started` is wanted
   std::chrono::milliseconds timeout = no_limit;

@@ -125,8 +125,7 @@ Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, Un
   options.work_dir.swap(request.work_dir);
   options.keep_input_open = request.has_input;
   options.merge_streams = request.merge_streams;
-  options.terminal_rows = request.terminal_rows;
-  options.terminal_cols = request.terminal_cols;
+  options.terminal = request.terminal;
   options.timeout = request.timeout;
   options.kill_grace = request.kill_grace;
   options.uid = uid_;

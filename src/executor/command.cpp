@@ -247,8 +247,8 @@ Expected<TerminalScreen> Execution::screen() const {
   return make_error(ErrorCode::unsupported, "the command did not start, and shows nothing");
 }
 
-Expected<void> Execution::resize(int rows, int cols) const {
-  if (state_->process) return state_->process->resize(rows, cols);
+Expected<void> Execution::resize(TerminalSize size) const {
+  if (state_->process) return state_->process->resize(size);
   return make_error(ErrorCode::unsupported, "the command did not start, and has no terminal");
 }
 

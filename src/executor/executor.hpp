@@ -90,8 +90,8 @@ struct Command {
   std::string input = {};        // for standard input; empty: /dev/null
   bool keep_input_open = false;  // start() only: Execution::write() may follow
   bool merge_streams = false;    // both streams in `out`, in their true order
-  int terminal_rows = 0;         // its standard streams are one, see ProcessOptions
-  int terminal_cols = 0;
+  // Its standard streams are a terminal of this size, see ProcessOptions.
+  std::optional<TerminalSize> terminal = {};
   // Bytes kept per stream, in place of the executor's max_output. Of a background command the
   // greater of the two is kept. A longer stream goes to a file, where files are made.
   std::optional<std::size_t> max_output = {};
@@ -239,7 +239,7 @@ class Execution {
 
   // What its terminal shows, and another size for it: see Process::screen() and resize().
   Expected<TerminalScreen> screen() const;
-  Expected<void> resize(int rows, int cols) const;
+  Expected<void> resize(TerminalSize size) const;
 
   // What a stream printed since `cursor` (0 at first), as far as it is still kept; see
   // OutputChunk.

@@ -350,9 +350,8 @@ void Executor::Admission::admit(const Executor& executor, const Command& given) 
   process.work_dir_fd = directory.fd.get();
   process.borrowed_input = given.input;
   process.keep_input_open = command.keep_input_open;
-  process.merge_streams = command.merge_streams || command.terminal_rows > 0;
-  process.terminal_rows = command.terminal_rows;
-  process.terminal_cols = command.terminal_cols;
+  process.merge_streams = command.merge_streams || command.terminal;
+  process.terminal = command.terminal;
   process.max_output = options.max_output;
   if (command.max_output) {
     process.spill_above = *command.max_output;

@@ -295,10 +295,10 @@ Expected<TerminalScreen> Jobs::screen(std::string_view id) const {
                     {in_quotes(id)});
 }
 
-Expected<void> Jobs::resize(std::string_view id, int rows, int cols) const {
+Expected<void> Jobs::resize(std::string_view id, TerminalSize size) const {
   const auto job = state_->find(id);
   if (!job) return job.failure();
-  auto asked = (*job)->execution.resize(rows, cols);
+  auto asked = (*job)->execution.resize(size);
   if (!asked) return with_prefix("background shell %: ", {in_quotes(id)}, asked.error());
   return asked;
 }

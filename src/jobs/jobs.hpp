@@ -114,10 +114,10 @@ class Jobs {
   Expected<JobOutput> read(std::string_view id, std::uint64_t out = 0, std::uint64_t err = 0) const;
 
   // What the terminal of the job shows, also after its end.
-  //   Errors: unsupported if it has none: see Command::terminal_rows.
+  //   Errors: unsupported if it has none: see Command::terminal.
   Expected<TerminalScreen> screen(std::string_view id) const;
-  // Gives it another size; 0: as it is. See Process::resize().
-  Expected<void> resize(std::string_view id, int rows, int cols) const;
+  // Gives it another size, see Process::resize().
+  Expected<void> resize(std::string_view id, TerminalSize size) const;
 
   // Blocks the calling thread, in time linear in what the job prints.
   //   Errors: limit if there are no descriptors left; each call takes two.

@@ -23,7 +23,7 @@ Process::State::Streams::Streams(const ProcessOptions& options)
     : out(Stream::out, options.max_output, options.keep_end_only,
           total_size(options.secrets) <= Redactor::max_total ? Redactor(options.secrets)
                                                              : Redactor()),
-      err(Stream::err, options.merge_streams || options.terminal_rows > 0 ? 0 : options.max_output,
+      err(Stream::err, options.merge_streams || options.terminal ? 0 : options.max_output,
           options.keep_end_only, out.redactor),
       unwritten(options.borrowed_input.empty() ? options.input : options.borrowed_input) {}
 

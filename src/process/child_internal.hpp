@@ -200,7 +200,7 @@ struct Process::State {
 
   // Null: none is asked for. (Of Sandbox, Process and its members are friends.)
   const Sandbox::State* sandbox() const { return options.sandbox.state_.get(); }
-  bool one_stream() const { return options.merge_streams || options.terminal_rows > 0; }
+  bool one_stream() const { return options.merge_streams || options.terminal; }
   bool prepare();
   bool prepare_screen();
   void set_times();

@@ -286,8 +286,8 @@ void Process::close_input() const {
 
 Expected<TerminalScreen> Process::screen() const { return state_->screen(); }
 
-Expected<void> Process::resize(int rows, int cols) const {
-  auto asked = state_->resize({rows, cols});
+Expected<void> Process::resize(TerminalSize size) const {
+  auto asked = state_->resize(size);
   if (asked) reactor_->wake();
   return asked;
 }

@@ -70,13 +70,11 @@ struct ProcessOptions {
   std::string_view borrowed_input = {};  // in its place, when not empty: the caller's until the end
   bool keep_input_open = false;          // for Process::write(), until Process::close_input()
   bool merge_streams = false;  // one pipe for both streams: true order, all of it in `out`
-  // Makes a terminal of this size the standard streams of the program, which controls its session:
-  // 1 to 200 rows and 1 to 500 columns; both 0: no terminal. Output is one stream, as with
-  // merge_streams; the end of input is typed as ctrl-d; TERM is xterm-256color. Questions of the
-  // program to the terminal are answered. A terminal line takes at most 4 KiB of input until the
-  // program reads it.
-  int terminal_rows = 0;
-  int terminal_cols = 0;
+  // Makes a terminal of this size the standard streams of the program, which controls its session.
+  // Output is one stream, as with merge_streams; the end of input is typed as ctrl-d; TERM is
+  // xterm-256color. Questions of the program to the terminal are answered. A terminal line takes at
+  // most 4 KiB of input until the program reads it.
+  std::optional<TerminalSize> terminal = {};
 
   // The sandbox of the program. Unless it is off, a supervisor stands between the host (the process
   // that uses this library) and the program, on Linux on x86_64 and aarch64. It adopts all
@@ -230,14 +228,13 @@ class Process {
   void close_input() const;
 
   // What the terminal of the program shows, or showed when it ended.
-  //   Errors: unsupported if it has none (ProcessOptions::terminal_rows).
+  //   Errors: unsupported if it has none (ProcessOptions::terminal).
   Expected<TerminalScreen> screen() const;
-  // Gives the terminal another size, within the bounds of ProcessOptions; 0: as it is. Returns at
-  // once: the programs on it get SIGWINCH soon, and before what is written later. On the screen,
+  // Gives the terminal another size; rows or columns of 0 stay as they are. Returns at once: the programs on it get SIGWINCH soon, and before what is written later. On the screen,
   // lines are cut or padded, and rows go from the top only to keep the line of the cursor.
   //   Errors: unsupported if it has none, or is in a place with an agent that cannot; io if it has
   //   ended; invalid_argument.
-  Expected<void> resize(int rows, int cols) const;
+  Expected<void> resize(TerminalSize size) const;
 
   // What the stream brought since `cursor`, as far as it is still kept; see OutputChunk.
   OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = unbounded) const;

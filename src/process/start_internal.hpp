@@ -109,7 +109,7 @@ class Launch {
     *next_++ = nullptr;
     add(options.argv, 1);
     plan.environment = next_;
-    plan.terminal = options.terminal_rows > 0;
+    plan.terminal = options.terminal.has_value();
     for (const std::string& variable : options.environment)
       if (!starts_with(variable, run_variable_name) &&
           !(plan.terminal && starts_with(variable, "TERM="sv)))

@@ -62,10 +62,10 @@ bool make_terminal(TerminalSize size, UniqueFd& host_end, UniqueFd& program_end)
 
 // False: the start has failed.
 bool Process::State::prepare_screen() {
-  const TerminalSize size = {options.terminal_rows, options.terminal_cols};
-  if (size.rows == 0 && size.cols == 0) return true;
-  if (!size.is_valid()) return fail(SpawnStep::setup, EINVAL, size_problem("make", size));
-  terminal = std::make_unique<TerminalEmulator>(size);
+  if (!options.terminal) return true;
+  if (!options.terminal->is_valid())
+    return fail(SpawnStep::setup, EINVAL, size_problem("make", *options.terminal));
+  terminal = std::make_unique<TerminalEmulator>(*options.terminal);
   return true;
 }
 
@@ -96,7 +96,7 @@ Expected<void> Process::State::resize(TerminalSize size) {
 // Before the program draws anew, what it has drawn is in the new size, too.
 void Process::State::apply_size() {
   if (!size_asked.load()) return;
-  TerminalSize size;
+  TerminalSize size = {};
   {
     const std::lock_guard<std::mutex> lock(mutex);
     size_asked.store(false);
@@ -116,7 +116,7 @@ void LocalRun::set_size(TerminalSize size) {
 // Makes the terminal the streams of the program.
 bool LocalRun::make_terminal_streams(const Launch& launch, UniqueFd (&program_ends)[3]) {
   UniqueFd& program_end = program_ends[1];
-  if (!make_terminal({options.terminal_rows, options.terminal_cols}, io.out.pipe, program_end))
+  if (!make_terminal(*options.terminal, io.out.pipe, program_end))
     return fail_start(launch, SpawnStep::setup, errno, "terminal: "sv);
   if (options.uid >= 0)
     (void)!::fchown(program_end.get(), static_cast<uid_t>(options.uid),

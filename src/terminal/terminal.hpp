@@ -6,6 +6,15 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// The size of a terminal in cells.
+struct TerminalSize {
+  static constexpr int max_rows = 200;
+  static constexpr int max_cols = 500;
+  int rows = 24;
+  int cols = 80;
+  bool is_valid() const { return rows > 0 && rows <= max_rows && cols > 0 && cols <= max_cols; }
+};
+
 // What a terminal shows at one moment.
 struct TerminalScreen {
   // A line for each row, in UTF-8, without blanks at the ends of lines and without empty rows at

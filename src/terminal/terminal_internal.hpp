@@ -39,15 +39,6 @@ inline constexpr char terminal_variable[] = "TERM=xterm-256color";
 
 }  // namespace inner
 
-// The size of a terminal in cells.
-struct TerminalSize {
-  static constexpr int max_rows = 200;
-  static constexpr int max_cols = 500;
-  int rows = 0;
-  int cols = 0;
-  bool is_valid() const { return rows > 0 && rows <= max_rows && cols > 0 && cols <= max_cols; }
-};
-
 // The cells of a screen. Rows are moved by their numbers, and filled when they are used, so that
 // scrolling and erasing cost no copy of cells: hostile programs do little else.
 class ScreenCells {

@@ -164,11 +164,14 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
                                    chunk.file, chunk.file_bytes));
 }
 
-// One side of the size that a call asks for. The terminal checks it.
-int cells_asked(const mcp::Call& call, std::string_view name, int otherwise) {
-  const Json& value = call.argument(name);
-  return value.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(value), INT_MAX))
-                           : otherwise;
+// The size that a call asks for: what it does not say is as in `otherwise`. The terminal checks it.
+TerminalSize size_asked(const mcp::Call& call, TerminalSize otherwise) {
+  const auto cells = [&call](std::string_view name, int value) {
+    const Json& asked = call.argument(name);
+    return asked.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(asked), INT_MAX))
+                             : value;
+  };
+  return {cells("rows"sv, otherwise.rows), cells("cols"sv, otherwise.cols)};
 }
 
 // What a call types: the text, then the keys.
@@ -232,12 +235,9 @@ mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
-  if (call.argument("terminal"sv).as_bool()) {
-    command.terminal_rows = cells_asked(call, "rows"sv, 24);
-    command.terminal_cols = cells_asked(call, "cols"sv, 80);
-  }
-  if (command.terminal_rows == 0 &&
-      (call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number()))
+  if (call.argument("terminal"sv).as_bool())
+    command.terminal = size_asked(call, TerminalSize());
+  else if ((call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number()))
     return failed("rows and cols are the size of a terminal: ask for one with terminal");
   command.max_output = set.options.max_output;
   let_ask(set, command, call);
@@ -327,10 +327,9 @@ mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
   const auto typed = typed_text(set, call);
   if (!typed) return failed(typed.error().message);
   const std::string& input = *typed;
-  const int rows = cells_asked(call, "rows"sv, 0);
-  const int cols = cells_asked(call, "cols"sv, 0);
-  if (rows != 0 || cols != 0)
-    if (auto ok = set.jobs.resize(id, rows, cols); !ok) return failed(ok.error().message);
+  const TerminalSize size = size_asked(call, {0, 0});
+  if (size.rows != 0 || size.cols != 0)
+    if (auto ok = set.jobs.resize(id, size); !ok) return failed(ok.error().message);
   if (!input.empty()) {
     const auto written = set.jobs.write(id, input);
     Command asked = command_of(call, "");

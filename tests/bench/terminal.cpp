@@ -47,8 +47,7 @@ int write_redraws() {
 double with_screen() {
   codeexec::ProcessOptions options;
   options.argv = {self, "--write"};
-  options.terminal_rows = 24;
-  options.terminal_cols = 80;
+  options.terminal = codeexec::TerminalSize();
   options.max_output = 1 << 20;
   options.keep_end_only = true;
   return microseconds([&] {

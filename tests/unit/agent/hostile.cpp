@@ -286,10 +286,9 @@ TEST_CASE("place: an agent that knows no other size for a terminal is not asked 
   place.stays();
   const PlaceExecutor there = make_place(place.options);
   Command command = Command::shell("true");
-  command.terminal_rows = 24;
-  command.terminal_cols = 80;
+  command.terminal = codeexec::TerminalSize();
   const codeexec::Execution run = there.start(command);
-  const auto refused = run.resize(30, 100);
+  const auto refused = run.resize({30, 100});
   REQUIRE(!refused);
   CHECK(refused.error().code == codeexec::ErrorCode::unsupported);
   CHECK(has(refused.error().message, "install codeexec-mcp"));

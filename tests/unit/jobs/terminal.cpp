@@ -19,8 +19,7 @@ namespace {
 
 Command on_terminal(const std::string& script) {
   Command command = Command::shell(script);
-  command.terminal_rows = 24;
-  command.terminal_cols = 80;
+  command.terminal = codeexec::TerminalSize();
   command.keep_input_open = true;
   return command;
 }
@@ -90,15 +89,15 @@ TEST_CASE("a job's terminal gets another size") {
   const LocalExecutor here = executor();
   Jobs jobs(here);
   const std::string id = start(jobs, on_terminal("read x; stty size"));
-  REQUIRE(jobs.resize(id, 10, 0));
+  REQUIRE(jobs.resize(id, {10, 0}));
   REQUIRE(jobs.write(id, "\n"));
   at_end(jobs, id);
   CHECK(has(support::read(jobs, id).out.text, "10 80\r\n"));
-  CHECK(jobs.resize(id, 10, 10).error().code == ErrorCode::io);
+  CHECK(jobs.resize(id, {10, 10}).error().code == ErrorCode::io);
   const std::string plain = start(jobs, "sleep 60");
-  const auto refused = jobs.resize(plain, 10, 10);
+  const auto refused = jobs.resize(plain, {10, 10});
   REQUIRE(!refused);
   CHECK(refused.error().code == ErrorCode::unsupported);
   CHECK(has(refused.error().message, plain));
-  CHECK(jobs.resize("shell_0", 10, 10).error().code == ErrorCode::not_found);
+  CHECK(jobs.resize("shell_0", {10, 10}).error().code == ErrorCode::not_found);
 }

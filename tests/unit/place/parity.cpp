@@ -237,16 +237,13 @@ TEST_CASE("place: what is started runs on, is written to, read from and signalle
 TEST_CASE("place: a terminal is made there, and its screen is here") {
   const Both both;
   Command command = Command::shell("stty size; echo $TERM; echo e >&2; cat; exit 3");
-  command.terminal_rows = 30;
-  command.terminal_cols = 100;
+  command.terminal = codeexec::TerminalSize{30, 100};
   both.compare(command);
-  command.terminal_rows = 30;
-  command.terminal_cols = 100000;
+  command.terminal = codeexec::TerminalSize{30, 100000};
   both.compare(command);
 
   command = Command::shell("stty raw -echo; printf 'a\\033[3;5Hb\\033[6n'; head -c 6 | od -An -c");
-  command.terminal_rows = 24;
-  command.terminal_cols = 80;
+  command.terminal = codeexec::TerminalSize{24, 80};
   command.keep_input_open = true;
   const codeexec::Execution run = both.there.start(command);
   CHECK(run.wait().succeeded());
@@ -260,11 +257,10 @@ TEST_CASE("place: a terminal is made there, and its screen is here") {
 TEST_CASE("place: a terminal there gets another size, and its screen here") {
   const Both both;
   Command command = Command::shell("read x; stty size; printf '\\033[30;100He'");
-  command.terminal_rows = 24;
-  command.terminal_cols = 80;
+  command.terminal = codeexec::TerminalSize{24, 80};
   command.keep_input_open = true;
   const codeexec::Execution run = both.there.start(command);
-  REQUIRE(run.resize(30, 100));
+  REQUIRE(run.resize({30, 100}));
   REQUIRE(run.write("\n"));
   CHECK(run.wait().succeeded());
   CHECK(support::has(run.wait().out, "30 100"));

@@ -16,6 +16,7 @@ using codeexec::Process;
 using codeexec::ProcessOptions;
 using codeexec::ProcessResult;
 using codeexec::Stream;
+using codeexec::TerminalSize;
 using std::chrono::milliseconds;
 using support::comes_true;
 using support::describe;
@@ -49,15 +50,9 @@ bool has_terminals() {
   return false;
 }
 
-struct Size {
-  int rows;
-  int cols;
-};
-
-ProcessOptions on_terminal(const std::string& script, Size size = {24, 80}) {
+ProcessOptions on_terminal(const std::string& script, TerminalSize size = {}) {
   ProcessOptions options = shell(script);
-  options.terminal_rows = size.rows;
-  options.terminal_cols = size.cols;
+  options.terminal = size;
   return options;
 }
 
@@ -208,8 +203,9 @@ TEST_CASE("a timeout ends a program with a terminal, too") {
 }
 
 TEST_CASE("a size that no terminal may have is an error that says so") {
-  for (const Size size :
-       {Size{0, 80}, Size{24, 0}, Size{-1, 80}, Size{24, 100000}, Size{201, 80}, Size{1, 501}}) {
+  for (const TerminalSize size :
+       {TerminalSize{0, 80}, TerminalSize{24, 0}, TerminalSize{-1, 80}, TerminalSize{24, 100000},
+        TerminalSize{201, 80}, TerminalSize{1, 501}}) {
     CAPTURE(size.rows);
     CAPTURE(size.cols);
     const ProcessResult result = run_clean(on_terminal("echo started", size));
@@ -217,7 +213,7 @@ TEST_CASE("a size that no terminal may have is an error that says so") {
     CHECK(has(result.message, "1 to 200 and 1 to 500"));
   }
   if (!has_terminals()) return;
-  for (const Size size : {Size{1, 1}, Size{200, 500}})
+  for (const TerminalSize size : {TerminalSize{1, 1}, TerminalSize{200, 500}})
     CHECK(run_clean(on_terminal("stty size", size)).out ==
           std::to_string(size.rows) + " " + std::to_string(size.cols) + "\r\n");
 }
@@ -253,27 +249,28 @@ TEST_CASE("the size changes while the program runs, and it gets SIGWINCH") {
                   "sleep 1000 & echo ready; "
                   "while :; do wait; done"));
   REQUIRE(shows(process, "ready"));
-  REQUIRE(process.resize(30, 100));
+  REQUIRE(process.resize({30, 100}));
   CHECK(shows(process, "30 100"));
   CHECK(comes_true([&] { return process.screen()->cursor_row == 30; }));
   CHECK(process.screen()->cursor_col == 100);
-  REQUIRE(process.resize(0, 50));
-  REQUIRE(process.resize(10, 0));
+  REQUIRE(process.resize({0, 50}));
+  REQUIRE(process.resize({10, 0}));
   CHECK(shows(process, "10 50"));
-  for (const Size& wrong : {Size{201, 80}, Size{24, 501}, Size{-1, 80}, Size{24, -1}}) {
-    const auto refused = process.resize(wrong.rows, wrong.cols);
+  for (const TerminalSize& wrong :
+       {TerminalSize{201, 80}, TerminalSize{24, 501}, TerminalSize{-1, 80}, TerminalSize{24, -1}}) {
+    const auto refused = process.resize(wrong);
     REQUIRE(!refused);
     CHECK(refused.error().code == ErrorCode::invalid_argument);
     CHECK(has(refused.error().message, "1 to 200 and 1 to 500"));
   }
   REQUIRE(process.signal(SIGTERM));
   CHECK(process.wait().exit_code == 7);
-  const auto late = process.resize(24, 80);
+  const auto late = process.resize({24, 80});
   REQUIRE(!late);
   CHECK(late.error().code == ErrorCode::io);
 
   const Process plain = started(shell("cat"));
-  const auto refused = plain.resize(24, 80);
+  const auto refused = plain.resize({24, 80});
   REQUIRE(!refused);
   CHECK(refused.error().code == ErrorCode::unsupported);
 }
