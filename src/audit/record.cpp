@@ -104,11 +104,11 @@ Json to_json(const AuditRecord& record) {
   set_text("host"sv, record.host);
   object.set("pid"sv, record.pid);
   set_known(object, "agent_id"sv, record.agent_id);
-  set_known(object, "client"sv, record.client);
-  set_known(object, "request"sv, record.request);
-  set_known(object, "session_id"sv, record.session_id);
-  set_known(object, "shell_id"sv, record.shell_id);
-  set_text("tool"sv, record.tool);
+  set_known(object, "client"sv, record.caller.client);
+  set_known(object, "request"sv, record.caller.request);
+  set_known(object, "session_id"sv, record.caller.session_id);
+  set_known(object, "shell_id"sv, record.caller.shell_id);
+  set_text("tool"sv, record.caller.tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
     set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
     if (text.size() > longest_audited_text) object.set(concat("%_bytes", {field}), text.size());

@@ -299,7 +299,7 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
   result.exit_code = done ? 0 : 1;
   result.message = done.error().message;
   Command asked;
-  asked.tool = tool;
+  asked.caller.tool = tool;
   asked.input = input;
   record(result, asked);
   return done;
@@ -352,7 +352,7 @@ Expected<Result> UserContainers::execute_bash(const std::string& user_id, Comman
   if (!shell) return shell.failure();
   command.interpreter = std::move(*shell);
   command.work_dir.clear();
-  command.tool = "execute_bash";
+  command.caller.tool = "execute_bash";
   Result result = (*user)->run(command);
   if (result.outcome == Outcome::not_started && result.step == "container")
     return make_error(ErrorCode::io, "%", {result.message});

@@ -65,6 +65,16 @@ struct Approval {
   std::string problem = {};
 };
 
+// Who asks for a command, for the audit record, of which each has 1 KiB at most. Nothing is judged
+// by it.
+struct Caller {
+  std::string tool = "run";
+  std::string client = {};   // the program that asks, where several may: name and version
+  std::string request = {};  // the id of its request
+  std::string session_id = {};
+  std::string shell_id = {};  // set by Jobs
+};
+
 // One command: a script for the shell, or a program with arguments that no shell ever sees.
 struct Command {
   Command();
@@ -125,12 +135,7 @@ struct Command {
   // is without such a callback.
   Function<void(Approval&)> on_ask = {};
 
-  // The caller, for the audit record. At most 1 KiB of each is recorded.
-  std::string tool = "run";
-  std::string client = {};   // the program that asks, where several may: name and version
-  std::string request = {};  // the id of its request
-  std::string session_id = {};
-  std::string shell_id = {};  // set by Jobs
+  Caller caller = Caller();
 
   static Command shell(std::string script);
   static Command program(std::vector<std::string> argv);
@@ -192,11 +197,7 @@ struct AuditRecord {
   std::string host = {};  // the name of this machine
   int pid = 0;            // of this program
   std::string agent_id = {};
-  std::string client = {};  // this and the next four: as the command says them, see Command
-  std::string request = {};
-  std::string session_id = {};
-  std::string shell_id = {};
-  std::string tool = {};
+  Caller caller = {};     // as the command names it
   std::string code = {};  // what a program was given to run in a file; secrets masked
   // What was written to its standard input, or to a file by a tool: as it was, not masked.
   std::uint64_t input_bytes = 0;

@@ -439,13 +439,12 @@ AuditRecord Executor::Gate::record_of(const Command& command, std::string time) 
   record.host = host;
   record.pid = ::getpid();
   record.agent_id = options.agent_id;
-  const std::pair<std::string*, const std::string*> names[] = {
-      {&record.client, &command.client},
-      {&record.request, &command.request},
-      {&record.session_id, &command.session_id},
-      {&record.shell_id, &command.shell_id},
-      {&record.tool, &command.tool}};
-  for (const auto& [name, given] : names) *name = utf8_prefix(*given, longest_name);
+  const auto cut = [](const std::string& text) {
+    return std::string(utf8_prefix(text, longest_name));
+  };
+  const Caller& caller = command.caller;
+  record.caller = {cut(caller.tool), cut(caller.client), cut(caller.request),
+                   cut(caller.session_id), cut(caller.shell_id)};
   if (!command.code.empty()) record.code = redactor.redact(command.code);
   record.input_bytes = command.input.size();
   if (!command.input.empty()) record.input_sha256 = sha256(command.input);

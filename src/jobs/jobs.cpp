@@ -59,7 +59,7 @@ Expected<Jobs::State::JobPointer> Jobs::State::make_job(Command& command) const 
   job->known.id = concat("shell_%", {random});
   job->known.start_time = utc_timestamp();
   command.background = true;
-  command.shell_id = job->known.id;
+  command.caller.shell_id = job->known.id;
   const bool asked = command.timeout.has_value();
   if (!asked) command.timeout = options.timeout;
   if (*command.timeout > options.max_timeout) {

@@ -124,7 +124,7 @@ class Replay {
         record["outcome"sv].as_string() == "exited")
       command.timeout = std::chrono::milliseconds(static_cast<long long>(std::min(needed, 1e12)));
     command.cancel = stop_;
-    command.tool = "replay";
+    command.caller.tool = "replay";
     if (const std::string& id = record["session_id"sv].as_string(); !id.empty())
       command.session = sessions_.of(
           concat("% % %", {record["host"sv].as_string(), record["pid"sv].as_integer(), id}));

@@ -333,7 +333,7 @@ mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
   if (!input.empty()) {
     const auto written = set.jobs.write(id, input);
     Command asked = command_of(call, "");
-    asked.shell_id = id;
+    asked.caller.shell_id = id;
     asked.input = input;
     Result result;
     result.command = script_of_argv({call.tool(), id});

@@ -404,11 +404,11 @@ bool count_time(const ToolSet& set, Command& command, Function<void()>& ended) {
 Command command_of(const mcp::Call& call, const char* argument) {
   Command command;
   if (*argument) command.script = call.argument(argument).as_string();
-  command.tool = call.tool();
-  command.client = call.client();
-  command.request = call.request_id();
+  command.caller.tool = call.tool();
+  command.caller.client = call.client();
+  command.caller.request = call.request_id();
   if (const Json& id = call.argument("session_id"sv); id.is_string())
-    command.session_id = id.as_string();
+    command.caller.session_id = id.as_string();
   command.work_dir = argument_text(call, "work_dir");
   if (const Json& seconds = call.argument("timeout"sv); seconds.is_number())
     command.timeout = milliseconds_of(seconds);

@@ -93,7 +93,7 @@ TEST_CASE("W-53: Python is on the audit log with its code") {
   local.environment.secret = {"API_KEY"};
   const LocalExecutor executor = make(local);
   CodeOptions options;
-  options.command.tool = "execute_code";
+  options.command.caller.tool = "execute_code";
   const std::string code = "x = 's3cret-value'\nprint(x)\n";
   const CodeResult r = run_code(executor, {{"python", code}, {"sh", "echo hi"}}, options);
   CHECK_MESSAGE(r.succeeded, describe(r));

@@ -72,7 +72,7 @@ TEST_CASE("every command leaves one record, through callback and file alike") {
   options.on_audit = log.callback();
   const LocalExecutor here = make(options);
   Command fine = Command::shell("echo 12345; printf abc >&2; exit 3");
-  fine.tool = "some_tool";
+  fine.caller.tool = "some_tool";
   here.run(fine);
   here.run("true; sudo ls");
   here.run(Command::program({"/nonexistent/program"}));
@@ -219,7 +219,7 @@ TEST_CASE("what was done by other means than a command is recorded and masked") 
   result.work_dir = place.path();
   result.outcome = Outcome::exited;
   Command asked;
-  asked.tool = "read_file";
+  asked.caller.tool = "read_file";
   here.record(result, asked);
   CHECK(result.command == "read [redacted]");
   CHECK(result.notes.empty());
@@ -266,15 +266,15 @@ TEST_CASE("an audit record tells who asked, and the hashes of input and output")
   options.on_audit = log.callback();
   const LocalExecutor here = make(options);
   Command command = Command::shell("seq 1 10000; cat >&2");
-  command.client = "somebody 1.0";
-  command.request = "\"r-7\"";
-  command.session_id = "s1";
-  command.shell_id = "shell_0";
+  command.caller.client = "somebody 1.0";
+  command.caller.request = "\"r-7\"";
+  command.caller.session_id = "s1";
+  command.caller.shell_id = "shell_0";
   command.input = std::string(100000, 'i');
   here.run(command);
   here.start(command).wait();
   command.input.clear();
-  command.client = std::string(5000, 'c');
+  command.caller.client = std::string(5000, 'c');
   here.run(command);
   const std::vector<Json> records = log.take();
   REQUIRE(records.size() == 3);

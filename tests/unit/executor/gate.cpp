@@ -101,7 +101,7 @@ TEST_CASE("W-48: no name of a tool leads around the gate") {
   for (const char* tool : {"", "execute_command", "mcp__command_line__execute_command", "Bash"}) {
     CAPTURE(std::string(tool));
     Command command = Command::shell("rm -rf / --no-such-option; sudo --version");
-    command.tool = tool;
+    command.caller.tool = tool;
     CHECK(executor.run(command).outcome == Outcome::refused);
     CHECK(executor.check(command).outcome == Outcome::refused);
     CHECK(executor.start(command).wait().outcome == Outcome::refused);
@@ -141,7 +141,7 @@ TEST_CASE("run() and start() pass the same gate and give the same results") {
     Command command = Command::shell(script);
     command.work_dir = work_dir;
     command.timeout = timeout;
-    command.tool = "parity";
+    command.caller.tool = "parity";
     commands.push_back(command);
   };
   add("echo fine; echo also >&2; exit 4");

@@ -228,7 +228,7 @@ TEST_CASE("W-25: a background shell passes the same gate as run(), and is record
   std::vector<Command> commands;
   const auto add = [&](Command command, const char* work_dir = "") {
     command.work_dir = work_dir;
-    command.tool = "parity";
+    command.caller.tool = "parity";
     command.timeout = safety;
     commands.push_back(command);
   };
