@@ -18,6 +18,8 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

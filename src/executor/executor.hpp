@@ -206,19 +206,6 @@ struct AuditRecord {
   const Result* result = nullptr;  // valid during the callback
 };
 
-// Where records are kept, one for each command. Members are called from any thread.
-class AuditLog {
- public:
-  virtual ~AuditLog() = default;
-  // Returns a note for the caller, when the record could not be kept, or an empty text.
-  virtual std::string append(const AuditRecord& record) = 0;
-
- protected:
-  AuditLog() = default;
-  AuditLog(const AuditLog&) = default;
-  AuditLog& operator=(const AuditLog&) = default;
-};
-
 // A handle on a started command. Copies share it. All members are safe from any thread. When the
 // last copy goes away the command is killed.
 class Execution {
@@ -317,6 +304,7 @@ struct ExecutorOptions {
   Function<void(const AuditRecord&)> on_audit = {};
 };
 
+class AuditLog;        // internal: where records are kept
 class CommandNetwork;  // internal: what serves connections of commands by the names of hosts
 
 // What makes the parts of an executor that stand in other wings of this header (see WINGS at its

@@ -15,6 +15,19 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// Where records are kept, one for each command. Members are called from any thread.
+class AuditLog {
+ public:
+  virtual ~AuditLog() = default;
+  // Returns a note for the caller, when the record could not be kept, or an empty text.
+  virtual std::string append(const AuditRecord& record) = 0;
+
+ protected:
+  AuditLog() = default;
+  AuditLog(const AuditLog&) = default;
+  AuditLog& operator=(const AuditLog&) = default;
+};
+
 inline namespace inner {
 
 // A single argument or variable may have 128 KiB on Linux (MAX_ARG_STRLEN), its NUL included.

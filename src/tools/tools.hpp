@@ -118,7 +118,7 @@ std::string describe(const Executor& executor, const ToolOptions& options = {});
 
 // What a server can do beside running commands on this host. A feature brings its options, with
 // their help, and the code for them: a program that does not name one is linked without that code.
-struct ServerFeature {};
+struct ServerFeature;
 
 namespace features {
 
