@@ -289,8 +289,8 @@ Expected<UserContainers> create_user_containers(ServerConfig& config) {
 
 namespace {
 
-constexpr ServerFeature container_feature = [] {
-  ServerFeature feature;
+constexpr Feature container_feature = [] {
+  Feature feature;
   feature.options = container_feature_options;
   feature.modes = container_modes;
   feature.modes_in_short = "docker";

@@ -55,8 +55,8 @@ std::optional<int> answer_of_network(const ServerStep& step) {
   return {};
 }
 
-constexpr ServerFeature network_feature = [] {
-  ServerFeature feature;
+constexpr Feature network_feature = [] {
+  Feature feature;
   feature.options = [] { return Rows<Option>(network_rows); };
   feature.begin = begin_network;
   feature.answer = answer_of_network;

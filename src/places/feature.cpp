@@ -182,8 +182,8 @@ constexpr ServerMode place_modes[] = {{"ssh", Option::ssh, create_other_place},
                                       {"kubernetes", Option::kubernetes, create_other_place},
                                       {"command", Option::command, create_other_place}};
 
-constexpr ServerFeature place_feature = [] {
-  ServerFeature feature;
+constexpr Feature place_feature = [] {
+  Feature feature;
   feature.options = place_feature_options;
   feature.modes = place_modes;
   feature.modes_in_short = "other places";

@@ -149,8 +149,8 @@ std::optional<int> answer_of_program(const ServerStep& step) {
   return {};
 }
 
-constexpr ServerFeature program_feature = [] {
-  ServerFeature feature;
+constexpr Feature program_feature = [] {
+  Feature feature;
   feature.options = program_options;
   feature.begin = begin_program;
   feature.read = read_call_of_massgen;

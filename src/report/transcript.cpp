@@ -55,14 +55,14 @@ void append_output(std::string& out, const char* name, const std::string& text,
 std::string in_markdown(const AuditRecord& record) {
   const Result& r = *record.result;
   const bool refused = r.outcome == Outcome::refused;
-  std::string text = concat("\n## % %: %\n", {record.time, printable(record.tool),
+  std::string text = concat("\n## % %: %\n", {record.time, printable(record.caller.tool),
                                               refused ? concat("refused by %", {printable(r.rule)})
                                                       : printable(r.summary())});
   std::string caller;
   append_named(caller, "agent", record.agent_id);
-  append_named(caller, "client", record.client);
-  append_named(caller, "session", record.session_id);
-  append_named(caller, "shell", record.shell_id);
+  append_named(caller, "client", record.caller.client);
+  append_named(caller, "session", record.caller.session_id);
+  append_named(caller, "shell", record.caller.shell_id);
   append_named(caller, "in", r.work_dir);
   append_named(caller, "container", r.container);
   append_named(caller, "place", r.place);

@@ -90,7 +90,7 @@ Expected<void> set_argument(const Argument& argument, const Option& option, Serv
 // Settles where commands run. An option that has no effect there is an error: an operator who sets
 // it relies on it.
 Expected<void> settle_mode(ServerConfig& config) {
-  for (const ServerFeature* const feature : config.features)
+  for (const Feature* const feature : config.features)
     if (feature->choose_mode)
       if (auto ok = feature->choose_mode(config); !ok) return ok;
   if (config.execution_mode.empty()) config.execution_mode = local_mode.name;
@@ -110,7 +110,7 @@ Expected<void> settle_mode(ServerConfig& config) {
                       {in_quotes(mode), names, meant_mode(mode, config)});
   }
   config.use = found->use;
-  for (const ServerFeature* const feature : config.features)
+  for (const Feature* const feature : config.features)
     if (feature->check)
       if (auto ok = feature->check(config); !ok) return ok;
   for (const Option* option : config.invocation.given)
@@ -127,7 +127,7 @@ Expected<void> check_invocation(ServerConfig& config) {
                       "--place takes no option but --agent-id: who uses the place says all");
   if (invocation.run && invocation.check)
     return make_error(ErrorCode::invalid_argument, "--run and --check exclude each other");
-  for (const ServerFeature* const feature : config.features)
+  for (const Feature* const feature : config.features)
     if (feature->check_call)
       if (auto ok = feature->check_call(config); !ok) return ok;
   return {};

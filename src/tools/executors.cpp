@@ -83,7 +83,7 @@ Expected<void> settle_options(ServerConfig& config) {
   else if (config.policy_mode != "strict")
     return bad_value("policy"sv, config.policy_mode, "strict or compat"sv);
   local.audit_output = static_cast<std::size_t>(config.audit_output);
-  for (const ServerFeature* const feature : config.features)
+  for (const Feature* const feature : config.features)
     if (feature->settle)
       if (auto ok = feature->settle(config); !ok) return ok;
   if (!(config.use & Option::commands)) return {};

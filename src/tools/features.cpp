@@ -10,15 +10,26 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+std::vector<const Feature*> server_features(std::initializer_list<const ServerFeature*> of_server) {
+  std::vector<const Feature*> features;
+  for (const ServerFeature* const feature : of_server)
+    features.push_back(static_cast<const Feature*>(feature));
+  return features;
+}
+
+}  // namespace
+
 inline namespace inner {
 
 ServerConfig::ServerConfig(std::initializer_list<const ServerFeature*> of_server)
-    : features(of_server) {
+    : features(server_features(of_server)) {
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   local.kill_grace = std::chrono::milliseconds(300);
   local.timeout = std::chrono::milliseconds(0);  // not given: the default, or max_timeout if less
   options.add(server_options());
-  for (const ServerFeature* const feature : features) {
+  for (const Feature* const feature : features) {
     if (feature->options) options.add(feature->options());
     if (feature->begin) feature->begin(*this);
   }
@@ -83,20 +94,20 @@ const Option* OptionTable::find_key(std::string_view key) const {
 
 std::vector<ServerMode> modes_of(const ServerConfig& config) {
   std::vector<ServerMode> modes = {local_mode};
-  for (const ServerFeature* const feature : config.features)
+  for (const Feature* const feature : config.features)
     modes.insert(modes.end(), feature->modes.begin(), feature->modes.end());
   return modes;
 }
 
 std::string full_help(const Option& option, const ServerConfig& config) {
   std::string text;
-  for (const ServerFeature* const feature : config.features)
+  for (const Feature* const feature : config.features)
     for (const OptionNote& note : feature->notes)
       if (note.option == option.name()) text += note.text;
   if (option.name() != mode_option) return concat({option.help(), text});
   std::string in_short, in_full;
   std::vector<std::string_view> more;
-  for (const ServerFeature* const feature : config.features) {
+  for (const Feature* const feature : config.features) {
     if (!feature->modes_in_short.empty()) more.push_back(feature->modes_in_short);
     if (!feature->modes_in_full.empty()) append_all(in_full, {"; ", feature->modes_in_full});
   }

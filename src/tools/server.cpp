@@ -234,7 +234,7 @@ int serve_tools(const ServerConfig& config, std::string instructions, const Canc
 namespace {
 
 Expected<void> check_executor(const ServerConfig& config, const Executor& executor) {
-  for (const ServerFeature* const feature : config.features)
+  for (const Feature* const feature : config.features)
     if (feature->check_executor)
       if (auto ok = feature->check_executor(config, executor); !ok) return ok;
   return {};
@@ -271,7 +271,7 @@ void give_memory_back() {
 
 // Asks the features for an answer. Nothing: there is none, and the server goes on.
 std::optional<int> answer_of_features(const ServerStep& step) {
-  for (const ServerFeature* const feature : step.config.features)
+  for (const Feature* const feature : step.config.features)
     if (feature->answer)
       if (const auto status = feature->answer(step)) return status;
   return {};
@@ -331,7 +331,7 @@ int serve_commands(ServerConfig& config) {
 }
 
 Expected<void> read_any_command_line(int argc, char** argv, ServerConfig& config) {
-  for (const ServerFeature* const feature : config.features) {
+  for (const Feature* const feature : config.features) {
     if (!feature->read) continue;
     const auto was_read = feature->read(argc, argv, config);
     if (!was_read) return was_read.failure();

@@ -12,7 +12,7 @@
 // The command line is read first, and wins.
 //
 // The server runs commands on this host. All else comes by features, each of a room that knows what
-// it is about (`containers`, `places`, `network`, `program`): a ServerFeature has its rows for the
+// it is about (`containers`, `places`, `network`, `program`): a Feature has its rows for the
 // table of options, its modes for --execution-mode, and functions that the server calls at its
 // steps. Nothing here names a function of such a room, so that a server without the feature links
 // without the room.
@@ -37,6 +37,9 @@
 
 namespace codeexec {
 inline namespace v0_1 {
+
+// The tag that server_main() takes.
+struct ServerFeature {};
 
 inline namespace inner {
 
@@ -77,6 +80,7 @@ struct CommandPlace {
 struct ContainerConfig;
 struct PlaceConfig;
 struct ProgramConfig;
+struct Feature;
 
 // The options of the server, and what is made of them. The table says which option sets which
 // member.
@@ -100,7 +104,7 @@ struct ServerConfig {
   std::shared_ptr<PlaceConfig> places = {};
   std::shared_ptr<ProgramConfig> program = {};
 
-  const std::vector<const ServerFeature*> features;
+  const std::vector<const Feature*> features;
   OptionTable options = {};  // of the server and its features
   ExecutorWings wings = {create_guard, open_audit_log, nullptr, {}};  // the network is a feature
 
@@ -163,10 +167,8 @@ struct ServerStep {
   const CancelToken* stop = nullptr;
 };
 
-}  // namespace inner
-
-// Each function may be null.
-struct ServerFeature {
+// What a ServerFeature is: there are no others. Each function may be null.
+struct Feature : ServerFeature {
   Rows<Option> (*options)() = nullptr;
   Rows<ServerMode> modes = {};
   // The modes in the help of --execution-mode: in its first sentence, and in the others.
@@ -192,8 +194,6 @@ struct ServerFeature {
   // Refuses an executor that the options do not fit. Called for each that is made.
   Expected<void> (*check_executor)(const ServerConfig& config, const Executor& executor) = nullptr;
 };
-
-inline namespace inner {
 
 // The option whose value is a mode, and the mode of a server without features.
 inline constexpr std::string_view mode_option = "execution-mode";
