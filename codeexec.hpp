@@ -74,9 +74,9 @@
 //   is close-on-exec and above 2. It prints nothing. It never copies your process by a fork.
 //   It needs no SIGCHLD: a status is right even if you ignore that signal or reap all children of
 //   the process (this needs Linux 6.15; before it, the outcome is then `unknown`, never a success).
-//   run() uses the calling thread only. start() uses one thread for all started commands, which
-//   ends with the last handle. mcp::Server::serve() ends its threads before it returns, unless a
-//   tool's handler does not return.
+//   run() uses the calling thread only. start() uses one thread for all commands, and when they are
+//   needed one for callbacks, one that ends commands, one that starts what had to wait: until the
+//   last handle goes. mcp::Server::serve() ends its threads, except for handlers that go on.
 //   server_main() is the exception: it is a program's main() and owns its signals.
 //
 // UNITS
@@ -1099,6 +1099,15 @@ Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options
 // terminal/terminal.hpp ---------------------------------------------------------------------------
 // Terminals: their screen, their keys.
 
+// The size of a terminal in cells.
+struct TerminalSize {
+  static constexpr int max_rows = 200;
+  static constexpr int max_cols = 500;
+  int rows = 24;
+  int cols = 80;
+  bool is_valid() const { return rows > 0 && rows <= max_rows && cols > 0 && cols <= max_cols; }
+};
+
 // What a terminal shows at one moment.
 struct TerminalScreen {
   // A line for each row, in UTF-8, without blanks at the ends of lines and without empty rows at
@@ -1181,13 +1190,11 @@ struct ProcessOptions {
   std::string_view borrowed_input = {};  // in its place, when not empty: the caller's until the end
   bool keep_input_open = false;          // for Process::write(), until Process::close_input()
   bool merge_streams = false;  // one pipe for both streams: true order, all of it in `out`
-  // Makes a terminal of this size the standard streams of the program, which controls its session:
-  // 1 to 200 rows and 1 to 500 columns; both 0: no terminal. Output is one stream, as with
-  // merge_streams; the end of input is typed as ctrl-d; TERM is xterm-256color. Questions of the
-  // program to the terminal are answered. A terminal line takes at most 4 KiB of input until the
-  // program reads it.
-  int terminal_rows = 0;
-  int terminal_cols = 0;
+  // Makes a terminal of this size the standard streams of the program, which controls its session.
+  // Output is one stream, as with merge_streams; the end of input is typed as ctrl-d; TERM is
+  // xterm-256color. Questions of the program to the terminal are answered. A terminal line takes at
+  // most 4 KiB of input until the program reads it.
+  std::optional<TerminalSize> terminal = {};
 
   // The sandbox of the program. Unless it is off, a supervisor stands between the host (the process
   // that uses this library) and the program, on Linux on x86_64 and aarch64. It adopts all
@@ -1237,13 +1244,14 @@ struct ProcessOptions {
   bool keep_background = false;
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
-  // Callbacks. run_process() calls them in its caller's thread. Those of all started programs,
-  // on_end among them, share one thread of this library. They should return soon: until then no
-  // output is read and no deadline is kept, of any started program; deadlines are looked at after
-  // each call. In that thread they may start programs and use handles, also their own, but not
-  // wait: wait() on one that is not done() ends this program with a message, wait_for() returns
-  // done() at once, and a handle that goes away has its program killed without waiting for that.
-  // An exception that leaves a callback ends this program, too (std::terminate).
+  // Callbacks. run_process() calls them in its caller's thread, and looks at deadlines after each
+  // call. Those of all started programs, on_end among them, share one thread of this library, which
+  // does nothing else: deadlines are kept and output is read whatever they do. One that takes long
+  // holds up the callbacks of other programs, and its own program when 256 KiB of its output wait.
+  // In that thread they may start programs and use handles, also their own, but not wait: wait() on
+  // one that is not done() ends this program with a message, wait_for() returns done() at once, and
+  // a handle that goes away has its program killed without waiting for that. An exception that
+  // leaves a callback ends this program, too (std::terminate).
   // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;  // zero or less: never, too
@@ -1300,15 +1308,16 @@ struct ProcessResult {
 // each case. A process that does not die within two seconds is given up, and `message` says so.
 ProcessResult run_process(const ProcessOptions& options);
 
-// A running program. All started programs share one thread of this library. The thread begins with
-// the first Process and has ended when the destructor of the last one returns (in a callback: soon
-// after). Members are safe from any thread (except moving and destroying). In a child that the host
-// makes by fork(2), they do nothing.
+// A running program. All started programs share the threads of this library: one that watches
+// them, and when they are needed one for callbacks and one for the library's own work at the end of
+// a command. They begin with the first Process and have ended when the destructor of the last one
+// returns (in a callback: soon after). Members are safe from any thread (except moving and
+// destroying). In a child that the host makes by fork(2), they do nothing.
 class Process {
  public:
-  // `on_end`, when given, is called once in this library's thread with the final result, before
-  // done() is true and wait() returns; ProcessOptions has the rules for callbacks. It is not called
-  // if the start fails. `failure`, when given, then holds all that is known; the error has the same
+  // `on_end`, when given, is called once with the final result, when done() is true and all other
+  // callbacks have returned; ProcessOptions has the rules for callbacks. It is not called if the
+  // start fails. `failure`, when given, then holds all that is known; the error has the same
   // errno and message.
   static Expected<Process> start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end = {},
@@ -1316,12 +1325,13 @@ class Process {
 
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
-  // Kills the process group at once, with SIGKILL, and waits for the end (but in a callback).
+  // Kills the process group at once, with SIGKILL, and waits for the end and for callbacks that
+  // still run (but in a callback).
   ~Process();
 
   int pid() const noexcept;
   bool done() const;
-  // True when it has ended within that time.
+  // True when it has ended within that time, and on_end has returned.
   bool wait_for(std::chrono::milliseconds time) const;
   // The reference is valid as long as this object.
   const ProcessResult& wait() const;
@@ -1341,27 +1351,27 @@ class Process {
   void close_input() const;
 
   // What the terminal of the program shows, or showed when it ended.
-  //   Errors: unsupported if it has none (ProcessOptions::terminal_rows).
+  //   Errors: unsupported if it has none (ProcessOptions::terminal).
   Expected<TerminalScreen> screen() const;
-  // Gives the terminal another size, within the bounds of ProcessOptions; 0: as it is. Returns at
-  // once: the programs on it get SIGWINCH soon, and before what is written later. On the screen,
-  // lines are cut or padded, and rows go from the top only to keep the line of the cursor.
+  // Gives the terminal another size; rows or columns of 0 stay as they are. Returns at once: the
+  // programs on it get SIGWINCH soon, and before what is written later. On the screen, lines are
+  // cut or padded, and rows go from the top only to keep the line of the cursor.
   //   Errors: unsupported if it has none, or is in a place with an agent that cannot; io if it has
   //   ended; invalid_argument.
-  Expected<void> resize(int rows, int cols) const;
+  Expected<void> resize(TerminalSize size) const;
 
   // What the stream brought since `cursor`, as far as it is still kept; see OutputChunk.
   OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = unbounded) const;
 
-  struct State;  // internal
+  struct State;    // internal, as the next one
+  struct Reactor;  // the threads that drive all states of start()
 
  private:
-  struct Reactor;  // the thread that drives all states of start()
   Process(std::shared_ptr<State> state, std::shared_ptr<Reactor> reactor) noexcept;
   void end() noexcept;
 
   std::shared_ptr<State> state_ = {};
-  std::shared_ptr<Reactor> reactor_ = {};  // the last handle's end is the thread's end
+  std::shared_ptr<Reactor> reactor_ = {};  // the last handle's end is that of the threads
 };
 
 // executor/executor.hpp ---------------------------------------------------------------------------
@@ -1419,6 +1429,18 @@ struct Approval {
   std::string problem = {};
 };
 
+struct Result;
+
+// Who asks for a command, for the audit record, of which each has 1 KiB at most. Nothing is judged
+// by it.
+struct Caller {
+  std::string tool = "run";
+  std::string client = {};   // the program that asks, where several may: name and version
+  std::string request = {};  // the id of its request
+  std::string session_id = {};
+  std::string shell_id = {};  // set by Jobs
+};
+
 // One command: a script for the shell, or a program with arguments that no shell ever sees.
 struct Command {
   Command();
@@ -1437,6 +1459,9 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
+  // How long it may wait for its turn, see ExecutorOptions::max_concurrent. After that it does not
+  // start.
+  std::chrono::milliseconds max_wait = no_limit;
   // Without output for so long it ends like by its timeout. Empty: the executor's, and none for a
   // background command.
   std::optional<std::chrono::milliseconds> idle_timeout = {};
@@ -1444,8 +1469,8 @@ struct Command {
   std::string input = {};        // for standard input; empty: /dev/null
   bool keep_input_open = false;  // start() only: Execution::write() may follow
   bool merge_streams = false;    // both streams in `out`, in their true order
-  int terminal_rows = 0;         // its standard streams are one, see ProcessOptions
-  int terminal_cols = 0;
+  // Its standard streams are a terminal of this size, see ProcessOptions.
+  std::optional<TerminalSize> terminal = {};
   // Bytes kept per stream, in place of the executor's max_output. Of a background command the
   // greater of the two is kept. A longer stream goes to a file, where files are made.
   std::optional<std::size_t> max_output = {};
@@ -1459,17 +1484,17 @@ struct Command {
   // What `argv` is given to run in a file, for the audit record. No policy reads it.
   std::string code = {};
 
-  // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the thread that
-  // drives the command: the caller of run(), or the library's event thread after start(). The rules
-  // for callbacks stand in ProcessOptions; on_end and on_audit have the same.
+  // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the caller of run(),
+  // or after start() by a thread of this library. The rules for callbacks stand in ProcessOptions;
+  // on_end and on_audit have the same.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};
 
-  // Called once, by the same thread, when a command that start() has started has ended and was
-  // recorded, just before done() is true and wait() returns. Not called when it was refused or did
-  // not start.
-  Function<void()> on_end = {};
+  // Called once, by the same thread and after all others, when a command that start() has started
+  // has ended and was recorded: done() is true, and it may start the next command. The last handle
+  // waits for it. Not called when the command was refused or did not start.
+  Function<void(const Result&)> on_end = {};
 
   // Asks a person, in place of the executor's on_ask. Called in the thread that has called run() or
   // start(), which wait for it without a bound of their own, when nothing refuses the command and
@@ -1479,12 +1504,7 @@ struct Command {
   // is without such a callback.
   Function<void(Approval&)> on_ask = {};
 
-  // The caller, for the audit record. At most 1 KiB of each is recorded.
-  std::string tool = "run";
-  std::string client = {};   // the program that asks, where several may: name and version
-  std::string request = {};  // the id of its request
-  std::string session_id = {};
-  std::string shell_id = {};  // set by Jobs
+  Caller caller = Caller();
 
   static Command shell(std::string script);
   static Command program(std::vector<std::string> argv);
@@ -1546,30 +1566,13 @@ struct AuditRecord {
   std::string host = {};  // the name of this machine
   int pid = 0;            // of this program
   std::string agent_id = {};
-  std::string client = {};  // this and the next four: as the command says them, see Command
-  std::string request = {};
-  std::string session_id = {};
-  std::string shell_id = {};
-  std::string tool = {};
+  Caller caller = {};     // as the command names it
   std::string code = {};  // what a program was given to run in a file; secrets masked
   // What was written to its standard input, or to a file by a tool: as it was, not masked.
   std::uint64_t input_bytes = 0;
   std::string input_sha256 = {};   // empty: nothing was written
   std::size_t max_output = 0;      // bytes of each stream that to_json() gives
   const Result* result = nullptr;  // valid during the callback
-};
-
-// Where records are kept, one for each command. Members are called from any thread.
-class AuditLog {
- public:
-  virtual ~AuditLog() = default;
-  // Returns a note for the caller, when the record could not be kept, or an empty text.
-  virtual std::string append(const AuditRecord& record) = 0;
-
- protected:
-  AuditLog() = default;
-  AuditLog(const AuditLog&) = default;
-  AuditLog& operator=(const AuditLog&) = default;
 };
 
 // A handle on a started command. Copies share it. All members are safe from any thread. When the
@@ -1593,7 +1596,7 @@ class Execution {
 
   // What its terminal shows, and another size for it: see Process::screen() and resize().
   Expected<TerminalScreen> screen() const;
-  Expected<void> resize(int rows, int cols) const;
+  Expected<void> resize(TerminalSize size) const;
 
   // What a stream printed since `cursor` (0 at first), as far as it is still kept; see
   // OutputChunk.
@@ -1602,6 +1605,7 @@ class Execution {
   struct State;  // internal
 
  private:
+  friend class Executor;
   std::shared_ptr<State> state_ = {};
 };
 
@@ -1621,13 +1625,14 @@ struct ExecutorOptions {
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds idle_timeout = no_limit;  // of commands that bring none
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
-  // How many commands of this executor and its copies run at a time; 0: any number. Others wait in
-  // run() or start(), which block meanwhile, and start in the order in which they came. They are
-  // judged before they wait, and have the state that their session had then. Timeouts count from
-  // the start of a command. A cancel ends the wait: the outcome is `cancelled`, and nothing was
-  // started. Commands with Command::background neither wait nor count; JobOptions::max_running
-  // bounds those of Jobs. In callbacks of started commands, which cannot wait, a command that would
-  // have to wait is not started. Callbacks of run() must not run commands that might wait for it.
+  // How many commands of this executor and its copies run at a time; 0: any number. Others wait,
+  // and start in the order in which they came: run() blocks meanwhile, and start() returns at once,
+  // with a handle that waits. They are judged before they wait, and have the state that their
+  // session had then. Timeouts count from the start of a command. A cancel ends the wait, or
+  // Command::max_wait: the outcome is `cancelled` or `not_started`, and nothing was started.
+  // Commands with Command::background neither wait nor count; JobOptions::max_running bounds those
+  // of Jobs. In callbacks of started commands run() cannot wait: a command that would have to is
+  // not started. Callbacks of run() must not run commands that might wait for it.
   std::size_t max_concurrent = 0;
   std::size_t max_output = std::size_t{1} << 20;  // bytes kept per stream: its head and its tail
   // When set: a stream that outgrows max_output goes whole to a file here, which commands and the
@@ -1670,6 +1675,7 @@ struct ExecutorOptions {
   Function<void(const AuditRecord&)> on_audit = {};
 };
 
+class AuditLog;        // internal: where records are kept
 class CommandNetwork;  // internal: what serves connections of commands by the names of hosts
 
 // What makes the parts of an executor that stand in other wings of this header (see WINGS at its
@@ -1717,8 +1723,9 @@ class Executor {
   Result run(const Command& command) const;
   Result run(std::string_view script) const;
 
-  // Starts and returns at once, unless it waits for max_concurrent; when it was refused or could
-  // not start, the handle is done already.
+  // Starts and returns at once. A command that has to wait for max_concurrent starts later, by a
+  // thread of this library: its handle is used like any other meanwhile. When a command was refused
+  // or could not start, the handle is done already.
   Execution start(const Command& command) const;
 
   // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
@@ -1758,8 +1765,9 @@ class Executor {
   // nothing.
   virtual std::string describe_place() const;
 
-  struct Gate;       // internal, as the next one
+  struct Gate;       // internal, as the next ones
   struct Admission;  // a command that passes the gate, and becomes a process
+  class Queued;      // one that waits for its turn
 
  protected:
   Executor() = default;
@@ -1774,6 +1782,11 @@ class Executor {
  private:
   // Turns an admitted command into the process that carries it out.
   virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
+  // For a command that starts later.
+  virtual std::shared_ptr<const Executor> copy() const = 0;
+  // The last part of start(), for a command that has its turn.
+  void launch(const Command& command, Admission& admission,
+              const std::shared_ptr<Execution::State>& state) const;
   const FilesElsewhere* elsewhere() const noexcept;
   // The home directory that `~` means in a command; empty when it is not known.
   virtual std::string home(const Command& command, std::string_view work_dir) const;
@@ -1855,6 +1868,7 @@ class LocalExecutor : public Executor {
   struct Place;
   LocalExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
+  std::shared_ptr<const Executor> copy() const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};
 };
@@ -2231,6 +2245,7 @@ class PlaceExecutor : public Executor {
   struct Target;
   PlaceExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
+  std::shared_ptr<const Executor> copy() const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<Target> target_ = {};
 };
@@ -2655,6 +2670,7 @@ class ContainerExecutor : public Executor {
   struct Target;
   ContainerExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
+  std::shared_ptr<const Executor> copy() const override;
   std::shared_ptr<Target> target_ = {};
 };
 
@@ -3153,10 +3169,10 @@ class Jobs {
   Expected<JobOutput> read(std::string_view id, std::uint64_t out = 0, std::uint64_t err = 0) const;
 
   // What the terminal of the job shows, also after its end.
-  //   Errors: unsupported if it has none: see Command::terminal_rows.
+  //   Errors: unsupported if it has none: see Command::terminal.
   Expected<TerminalScreen> screen(std::string_view id) const;
-  // Gives it another size; 0: as it is. See Process::resize().
-  Expected<void> resize(std::string_view id, int rows, int cols) const;
+  // Gives it another size, see Process::resize().
+  Expected<void> resize(std::string_view id, TerminalSize size) const;
 
   // Blocks the calling thread, in time linear in what the job prints.
   //   Errors: limit if there are no descriptors left; each call takes two.
@@ -3296,7 +3312,7 @@ std::string describe(const Executor& executor, const ToolOptions& options = {});
 
 // What a server can do beside running commands on this host. A feature brings its options, with
 // their help, and the code for them: a program that does not name one is linked without that code.
-struct ServerFeature {};
+struct ServerFeature;
 
 namespace features {
 
@@ -27343,15 +27359,6 @@ inline constexpr char terminal_variable[] = "TERM=xterm-256color";
 
 }  // inner
 
-// The size of a terminal in cells.
-struct TerminalSize {
-  static constexpr int max_rows = 200;
-  static constexpr int max_cols = 500;
-  int rows = 0;
-  int cols = 0;
-  bool is_valid() const { return rows > 0 && rows <= max_rows && cols > 0 && cols <= max_cols; }
-};
-
 // The cells of a screen. Rows are moved by their numbers, and filled when they are used, so that
 // scrolling and erasing cost no copy of cells: hostile programs do little else.
 class ScreenCells {
@@ -28715,10 +28722,105 @@ OutputChunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_line
 #endif  // CODEEXEC_GROUP_36
 
 #if !defined(CODEEXEC_GROUP_37) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_37
+
+// process/delivery_internal.hpp -------------------------------------------------------------------
+// How what a started program brings gets to its callbacks, off the thread that watches programs.
+//
+//   engine thread                            delivery thread
+//   put() beat() end()  -->  Mailbox  -->    take(): on_output, on_heartbeat, hashes; after the
+//                                            last of it the end of the command, and on_end
+//
+// A mailbox is bounded. When it is full, the engine reads no more of that command's output until
+// take() has made room: a slow callback slows its own command by the pipe, and no other one.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// What waits to be delivered of one command. Thread-safe.
+class Mailbox {
+ public:
+  // Of output that waits; one more read of a pipe may come on top.
+  static constexpr std::size_t most_bytes = std::size_t{256} << 10;
+
+  struct Piece {
+    Stream stream;
+    std::size_t size;
+  };
+  struct Content {
+    std::string bytes = {};
+    std::vector<Piece> pieces = {};  // of `bytes`, in their order
+    bool beat = false;               // a heartbeat is due; two of them are one
+    bool has_room = false;           // the engine waits for the room that this makes
+  };
+
+  void put(Stream stream, std::string_view bytes);
+  void beat();
+  void end();  // no more will come
+
+  // How many bytes may be put now. 0: the next take() says that there is room.
+  std::size_t room();
+  // Whether there is something to deliver that no delivery thread knows of yet. It knows from here
+  // on, until rest() has returned true.
+  bool claim();
+  Content take();
+  // Whether there is nothing more to deliver now; claim() says when there is again. `ended`: nor
+  // will there ever be.
+  bool rest(bool& ended);
+  // Since when nothing waits to be delivered; now, if something does.
+  std::chrono::steady_clock::time_point quiet_since();
+
+ private:
+  bool is_empty() const { return content_.pieces.empty() && !content_.beat; }
+
+  std::mutex mutex_ = {};
+  Content content_ = {};
+  bool ended_ = false;
+  bool claimed_ = false;
+  std::chrono::steady_clock::time_point quiet_since_ = {};
+};
+
+// A thread that does tasks in the order in which they are added.
+class TaskThread {
+ public:
+  // Whether its tasks call back: see in_event_thread().
+  enum class Kind { calls_back, other };
+
+  explicit TaskThread(Kind kind) : kind_(kind) {}
+  TaskThread(const TaskThread&) = delete;
+  TaskThread& operator=(const TaskThread&) = delete;
+  // Does all that was added, then ends the thread and waits for that.
+  ~TaskThread();
+
+  // Starts the thread, unless it runs. Returns an errno.
+  int begin();
+  void add(Function<void()> task);
+
+ private:
+  static void* thread_main(void* self);
+  void loop();
+
+  const Kind kind_;
+  std::mutex mutex_ = {};
+  std::condition_variable added_ = {};
+  std::deque<Function<void()>> tasks_ = {};
+  pthread_t thread_ = {};
+  bool runs_ = false;
+  bool ending_ = false;
+};
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_37
+
+#if !defined(CODEEXEC_GROUP_38) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_37
+#define CODEEXEC_GROUP_38
 
 // process/plan_internal.hpp -----------------------------------------------------------------------
 // What a child needs to start, prepared by the host; the supervisor's shared state.
@@ -28887,9 +28989,14 @@ class CancellationPause {
   int before_ = 0;
 };
 
-// True in the thread that calls the callbacks of started programs. It must not wait for their ends,
-// which it reports itself.
+// True in the threads of the engine, which call the callbacks of started programs and end them:
+// they must not wait for their ends, which they report themselves.
 bool in_event_thread() noexcept;
+
+// Adds bytes to the input that waits to be written to a command.
+//   Errors: as Process::write().
+Expected<void> add_input(std::string_view bytes, bool is_open, bool was_kept_open,
+                         std::string& waiting);
 
 // Ends this program with a message that names the function: waiting would never end.
 [[noreturn]] void abort_in_callback(const char* function);
@@ -28952,7 +29059,7 @@ class Launch {
     *next_++ = nullptr;
     add(options.argv, 1);
     plan.environment = next_;
-    plan.terminal = options.terminal_rows > 0;
+    plan.terminal = options.terminal.has_value();
     for (const std::string& variable : options.environment)
       if (!starts_with(variable, run_variable_name) &&
           !(plan.terminal && starts_with(variable, "TERM="sv)))
@@ -29083,13 +29190,13 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_37
+#endif  // CODEEXEC_GROUP_38
 
-#if !defined(CODEEXEC_GROUP_38) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_39) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_38
+#define CODEEXEC_GROUP_39
 
 // process/remote_internal.hpp ---------------------------------------------------------------------
 // Commands that run in a place or a container, and the program here that leads there.
@@ -29154,12 +29261,12 @@ struct PipedProgram {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_38
+#endif  // CODEEXEC_GROUP_39
 
-#if !defined(CODEEXEC_GROUP_39) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_40) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_39
+#define CODEEXEC_GROUP_40
 
 // process/child_internal.hpp ----------------------------------------------------------------------
 // One run of a command, on this host or elsewhere.
@@ -29170,9 +29277,6 @@ inline namespace v0_1 {
 CODEEXEC_INNER {
 
 std::string next_run_variable(std::uint64_t ticks);
-
-// An exception ends this program: otherwise the command would run on without a deadline.
-void call_back(FunctionRef<void()> callback) noexcept;
 
 }  // inner
 
@@ -29222,10 +29326,8 @@ struct Process::State {
 
   // Starts, and drives the run to its end in the calling thread.
   ProcessResult run();
-  // Starts, and has the library's thread drive it: see Process::start().
-  static Expected<Process> launch(std::shared_ptr<State> state,
-                                  Function<void(const ProcessResult&)> on_end,
-                                  ProcessResult* failure);
+  // Starts, and has the engine drive it: see Process::start().
+  static Expected<Process> launch(std::shared_ptr<State> state, ProcessResult* failure);
 
   // False: it has not started, as `result` says. `at_once`: the caller drives this run alone, so
   // that the start may leave errors to the end, and hold the program's ends of the pipes until its
@@ -29296,6 +29398,8 @@ struct Process::State {
   // The three streams, and the directory for files of long output.
   struct Streams {
     explicit Streams(const ProcessOptions& options);
+    // Nothing more is read: the driver, or the delivery of what was read, must make room before.
+    bool is_full() const { return (out.open && out.room == 0) || (err.open && err.room == 0); }
     Output out;
     Output err;
     UniqueFd spill_directory = UniqueFd();  // when the caller has not opened it
@@ -29349,7 +29453,7 @@ struct Process::State {
 
   // Null: none is asked for. (Of Sandbox, Process and its members are friends.)
   const Sandbox::State* sandbox() const { return options.sandbox.state_.get(); }
-  bool one_stream() const { return options.merge_streams || options.terminal_rows > 0; }
+  bool one_stream() const { return options.merge_streams || options.terminal; }
   bool prepare();
   bool prepare_screen();
   void set_times();
@@ -29370,6 +29474,40 @@ struct Process::State {
   bool reads_in_place = false;           // no hash, mask, callback or terminal needs the bytes
   Streams io;
   Timers times = Timers();
+
+ public:
+  // What becomes of what a run brings, and of its end: see delivery.cpp.
+  class Delivery {
+   public:
+    explicit Delivery(State& state) : state_(state) {}
+    Delivery(const Delivery&) = delete;
+    Delivery& operator=(const Delivery&) = delete;
+
+    // For the thread that drives the run.
+    void put(Output& output, std::string_view bytes);
+    void beat();
+    void end();
+    // For a delivery thread. True: there may be more, after others had their turn.
+    bool deliver(Reactor& reactor);
+
+    // What a started run brings waits here. Null: the thread that drives the run delivers at once.
+    std::unique_ptr<Mailbox> mailbox = {};
+    bool has_callbacks = false;  // of the program, and not only of this library
+    // The end of a started command: what completes its result, before done() is true, and what
+    // gets the result afterwards.
+    Function<void(const ProcessResult&)> conclude = {};
+    Function<void(const ProcessResult&)> on_end = {};
+
+   private:
+    void hand_on(Output& output, std::string_view bytes);
+    void complete();
+
+    State& state_;
+    bool is_complete_ = false;
+  };
+  Delivery delivery{*this};
+
+ protected:
   std::mutex mutex = {};
   // Below the mutex.
   std::unique_ptr<TerminalEmulator> terminal = {};  // null: it has none
@@ -29389,12 +29527,12 @@ struct Process::State {
   void fill_output(Output& output, std::string& text, OutputCounts& counts, std::string& file);
 
   std::size_t slots[slot_count] = {};
-  Function<void(const ProcessResult&)> on_end = {};
   // Below the mutex.
   std::condition_variable ended_event = {};
   std::optional<CancelToken> end_token = {};  // the same for poll(), once a handle asks for it
   bool reaped = false;
   bool done = false;
+  bool is_delivered = false;
 };
 
 // A program of this host: our child, or the child of a supervisor that is ours.
@@ -29429,7 +29567,6 @@ class LocalRun final : public Process::State {
   void leader_ended(ReadBuffer& buffer, Clock::time_point now);
   void kill_background();
   void kill_scattered(Clock::time_point now);
-  bool held() const;
   bool find_escaped();
   void signal_escaped(int number);
   bool supervised() const;
@@ -29495,10 +29632,10 @@ std::shared_ptr<Process::State> new_run(ProcessOptions&& options,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_39
+#endif  // CODEEXEC_GROUP_40
 
-#if !defined(CODEEXEC_GROUP_40) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_40
+#if !defined(CODEEXEC_GROUP_41) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_41
 
 // process/child.cpp -------------------------------------------------------------------------------
 // One run: its events, its deadlines, its handles.
@@ -29506,17 +29643,11 @@ std::shared_ptr<Process::State> new_run(ProcessOptions&& options,
 namespace codeexec {
 inline namespace v0_1 {
 
-CODEEXEC_INNER {
-
-void call_back(FunctionRef<void()> callback) noexcept { callback(); }
-
-}  // inner
-
 Process::State::Streams::Streams(const ProcessOptions& options)
     : out(Stream::out, options.max_output, options.keep_end_only,
           total_size(options.secrets) <= Redactor::max_total ? Redactor(options.secrets)
                                                              : Redactor()),
-      err(Stream::err, options.merge_streams || options.terminal_rows > 0 ? 0 : options.max_output,
+      err(Stream::err, options.merge_streams || options.terminal ? 0 : options.max_output,
           options.keep_end_only, out.redactor),
       unwritten(options.borrowed_input.empty() ? options.input : options.borrowed_input) {}
 
@@ -29547,6 +29678,7 @@ bool Process::State::prepare() {
 bool Process::State::end_start() {
   phase = Phase::over;
   done = true;
+  is_delivered = true;
   return false;
 }
 
@@ -29600,6 +29732,7 @@ short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const
 }
 
 void Process::State::add_descriptors(std::vector<pollfd>& set) {
+  if (delivery.mailbox) io.out.room = io.err.room = delivery.mailbox->room();
   add_slot(set, slot_out, io.out.open && io.out.room != 0 ? io.out.pipe.get() : -1, POLLIN);
   add_slot(set, slot_err, io.err.open && io.err.room != 0 ? io.err.pipe.get() : -1, POLLIN);
   // Without anything to write, only the reader's end of it is of interest.
@@ -29635,12 +29768,16 @@ void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
 void Process::State::check_time(Clock::time_point now) {
   const bool cancelled = cancel_asked.load() || (options.cancel && options.cancel->cancelled());
   if ((phase == Phase::running || phase == Phase::asked_to_end) && now >= times.heartbeat) {
-    call_back([&] { options.on_heartbeat(); });
+    delivery.beat();
     now = Clock::now();
     times.heartbeat = later(now, options.heartbeat);
   }
   if (phase == Phase::running) {
     if (kill_asked.load() || cancelled) return ask_to_end(Outcome::cancelled, now);
+    // The time that a callback takes is not silence, nor is that in which nothing is read.
+    if (delivery.mailbox && options.idle_timeout != no_limit)
+      times.idle =
+          std::max(times.idle, later(delivery.mailbox->quiet_since(), options.idle_timeout));
     was_idle = now >= times.idle && now < times.timeout;
     if (was_idle || now >= times.timeout) ask_to_end(Outcome::timed_out, now);
   } else if (phase == Phase::asked_to_end && (kill_asked.load() || now >= times.phase_end)) {
@@ -29688,31 +29825,44 @@ void Process::State::finish() {
     add_to_message("not all of its standard input could be written: " + errno_text(io.input_error));
   fill_output(io.out, result.out, result.out_counts, result.out_file);
   fill_output(io.err, result.err, result.err_counts, result.err_file);
-  call_back([&] { on_end(result); });
-  // A container that they hold may take long to go away. A thread that waits for this end holds it
-  // as well, and frees it last: this thread must not wait.
-  on_end = nullptr;
-  release();
-  const std::lock_guard<std::mutex> lock(mutex);
-  done = true;
-  ended_event.notify_all();
-  if (end_token) end_token->cancel();
+  delivery.end();
 }
 
 // Handles -----------------------------------------------------------------------------------------
+
+CODEEXEC_INNER {
+
+Expected<void> add_input(std::string_view bytes, bool is_open, bool was_kept_open,
+                         std::string& waiting) {
+  constexpr std::size_t most = std::size_t{1} << 20;
+  if (!is_open)
+    return with_message(
+        system_error(EPIPE, ""),
+        concat("cannot write to standard input: it was %",
+               {was_kept_open ? "closed, by the program or by close_input()"
+                              : "not kept open: start the command with keep_input_open"}));
+  if (waiting.size() + bytes.size() > most)
+    return make_error(ErrorCode::limit,
+                      "cannot write to standard input: 1 MiB waits to be read already");
+  waiting.append(bytes);
+  return {};
+}
+
+}  // inner
 
 int Process::State::pid() {
   const std::lock_guard<std::mutex> lock(mutex);  // a remote command sets it again at its end
   return result.pid;
 }
 
+// Outside of callbacks a wait is for on_end, too.
 bool Process::State::ended_within(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex);
   if (time.count() <= 0 || in_event_thread()) return done;
   const Clock::time_point until = later(Clock::now(), time);
   if (until != Clock::time_point::max())
-    return ended_event.wait_until(lock, until, [this] { return done; });
-  ended_event.wait(lock, [this] { return done; });
+    return ended_event.wait_until(lock, until, [this] { return is_delivered; });
+  ended_event.wait(lock, [this] { return is_delivered; });
   return true;
 }
 
@@ -29731,19 +29881,9 @@ bool Process::State::signal_group(int number) {
 }
 
 Expected<void> Process::State::queue_input(std::string_view bytes) {
-  constexpr std::size_t most = std::size_t{1} << 20;
   const std::lock_guard<std::mutex> lock(mutex);
-  if (!io.input_open || io.input_ends)
-    return with_message(system_error(EPIPE, ""),
-                        concat("cannot write to standard input: it was %",
-                               {options.keep_input_open
-                                    ? "closed, by the program or by close_input()"
-                                    : "not kept open: start the command with keep_input_open"}));
-  if (io.queued_input.size() + bytes.size() > most)
-    return make_error(ErrorCode::limit,
-                      "cannot write to standard input: 1 MiB waits to be read already");
-  io.queued_input.append(bytes);
-  return {};
+  return add_input(bytes, io.input_open && !io.input_ends, options.keep_input_open,
+                   io.queued_input);
 }
 
 void Process::State::end_input() {
@@ -29774,9 +29914,9 @@ void Process::State::output_event(Output& output, short events, ReadBuffer& buff
 }
 
 void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time_point now) {
-  // So many and no more: `yes` must not keep a deadline from being seen. A callback may take its
-  // time, so that the clock is looked at after each; so may a screen, of which three bytes can fill
-  // every cell.
+  // So many and no more: `yes` must not keep a deadline from being seen. A callback of run() may
+  // take its time, so that the clock is looked at after each; so may a screen, of which three bytes
+  // can fill every cell.
   const int most_reads = options.on_output || terminal ? 1 : 16;
   for (int count = 0; count < most_reads && output.room != 0; ++count) {
     const std::size_t most = std::min(buffer_size, output.room);
@@ -29824,7 +29964,6 @@ void Process::State::end_output(Output& output) {
 
 void Process::State::keep_output(Output& output, std::string_view bytes) {
   if (bytes.empty()) return;
-  if (options.hash_output) output.hash.add(bytes);
   if (!options.spill_dir.empty()) spill(output, bytes);
   std::string answers;
   {
@@ -29835,7 +29974,7 @@ void Process::State::keep_output(Output& output, std::string_view bytes) {
   }
   // A terminal answers at once, beside what waits to be read. Without room the answer is lost.
   if (!answers.empty() && drives_terminal()) (void)write_to_pipe(output.pipe.get(), answers);
-  call_back([&] { options.on_output(output.stream, bytes); });
+  delivery.put(output, bytes);
 }
 
 void Process::State::spill(Output& output, std::string_view bytes) {
@@ -29890,7 +30029,6 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   text = output.capture.text(&counts);
   counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
-  if (options.hash_output) counts.sha256 = output.hash.hex();
   file = output.spill.path;
   if (output.read_error != 0)
     add_to_message(concat(
@@ -30224,7 +30362,282 @@ Spawned spawn_once(ChildPlan& plan) {
 }
 #endif
 
+// process/reactor_internal.hpp --------------------------------------------------------------------
+// The engine: the thread that watches all started programs, and those that deliver.
+
+// Leaves an object to a fork of the host that must not destroy it. This takes no memory from the
+// heap, which the fork may have left locked.
+template <class T>
+void leak(std::shared_ptr<T>& object) noexcept {
+  alignas(std::shared_ptr<T>) unsigned char left[sizeof object];
+  ::new (static_cast<void*>(left)) std::shared_ptr<T>(std::move(object));
+}
+
+// Marks this thread as one of the engine as long as it lives: see in_event_thread().
+class EventThread {
+ public:
+  EventThread();
+  EventThread(const EventThread&) = delete;
+  EventThread& operator=(const EventThread&) = delete;
+  ~EventThread();
+};
+
 }  // inner
+
+// The engine thread keeps deadlines, reads pipes, writes input and reaps. It owns `running`;
+// handles hand over through `incoming` and wake it by the pipe. It runs no code of the program:
+// callbacks, and what they hold, belong to the threads for tasks, each of which begins when it is
+// needed:
+//
+//   callbacks   deliver to commands that have callbacks of the program, and end those
+//   endings     end all others, which so never wait for a callback
+//   starts      start what has waited for its turn
+//
+// The last handle joins the threads. One that is dropped in a callback cannot do that: it leaves
+// its reference to `self`, and the threads end when nothing runs any more.
+struct Process::Reactor {
+  // Descriptors and a deadline: as soon as one of them is ready, or it has passed, the thread of
+  // starts does `task`.
+  struct Watch {
+    std::vector<int> descriptors = {};  // -1: none
+    std::chrono::steady_clock::time_point deadline = {};
+    Function<void()> task = {};
+    std::atomic<bool> over{false};  // it is not needed any more
+  };
+
+  static std::shared_ptr<Reactor> shared(int& error);
+  Reactor() = default;
+  Reactor(const Reactor&) = delete;
+  Reactor& operator=(const Reactor&) = delete;
+  ~Reactor();
+
+  // Starts the thread that this run needs for its delivery. Returns an errno.
+  int begin_delivery(const State& state);
+  void add(std::shared_ptr<State> state);
+  void add(std::shared_ptr<Watch> watch);
+  void wake();
+  // Takes the reference of a handle that may not wait.
+  void keep(std::shared_ptr<Reactor> handle);
+  // False in a fork of the process that made it, which has no such thread.
+  bool is_ours() const { return owner == ::getpid(); }
+
+ private:
+  int begin();
+  static void* thread_main(void* self);
+  void loop();
+  TaskThread& delivery_of(const State& state) {
+    return state.delivery.has_callbacks ? callbacks : endings;
+  }
+  void deliver(std::shared_ptr<State> state);
+  void add_watches(std::vector<pollfd>& set, std::chrono::steady_clock::time_point& deadline);
+  void look_at_watches(const std::vector<pollfd>& set);
+  void pass_on(std::list<std::shared_ptr<State>>& states);
+
+  pid_t owner = -1;
+  pthread_t thread = {};
+  bool has_thread = false;
+  UniqueFd wake_in = UniqueFd();
+  UniqueFd wake_out = UniqueFd();
+  std::list<std::shared_ptr<State>> running = {};
+  std::list<std::shared_ptr<Watch>> watches = {};
+  std::size_t first_watched = 0;  // of the set: their descriptors
+  std::mutex mutex = {};
+  std::list<std::shared_ptr<State>> incoming = {};
+  std::list<std::shared_ptr<Watch>> incoming_watches = {};
+  std::shared_ptr<Reactor> self = {};
+  bool ending = false;
+  // Last, so that they end before all else goes away that their tasks use.
+  TaskThread callbacks{TaskThread::Kind::calls_back};
+  TaskThread endings{TaskThread::Kind::calls_back};
+
+ public:
+  TaskThread starts{TaskThread::Kind::other};
+};
+
+// process/delivery.cpp ----------------------------------------------------------------------------
+// Delivers what started programs bring to their callbacks, and ends commands.
+//
+//   state of a mailbox  event                         next       function, and its thread
+//   empty               output, a heartbeat, the end  full       put() beat() end(), engine
+//   full                the engine has seen it        claimed    claim(), engine; it is in a queue
+//   claimed             its turn has come             delivered  deliver(), delivery thread
+//   delivered           more has come meanwhile       claimed    deliver(): back to the queue
+//   delivered           nothing has                   empty      rest()
+//   delivered           nothing has, after the end    -          complete()
+//
+// What holds: one command is in one delivery thread alone, so that its callbacks come in order, one
+// at a time. The engine thread never calls them, nor does it free what they hold.
+
+namespace {
+
+// An exception ends this program: what it has cut short could not be reported.
+void call_back(FunctionRef<void()> callback) noexcept { callback(); }
+
+}  // namespace
+
+void Mailbox::put(Stream stream, std::string_view bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  content_.bytes += bytes;
+  if (!content_.pieces.empty() && content_.pieces.back().stream == stream)
+    content_.pieces.back().size += bytes.size();
+  else
+    content_.pieces.push_back({stream, bytes.size()});
+}
+
+void Mailbox::beat() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  content_.beat = true;
+}
+
+void Mailbox::end() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ended_ = true;
+}
+
+std::size_t Mailbox::room() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::size_t size = content_.bytes.size();
+  if (size < most_bytes) return most_bytes - size;
+  content_.has_room = true;
+  return 0;
+}
+
+bool Mailbox::claim() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return (!is_empty() || ended_) && !std::exchange(claimed_, true);
+}
+
+Mailbox::Content Mailbox::take() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(content_, {});
+}
+
+bool Mailbox::rest(bool& ended) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!is_empty()) return false;
+  ended = ended_;
+  claimed_ = false;
+  quiet_since_ = Clock::now();
+  return true;
+}
+
+Clock::time_point Mailbox::quiet_since() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return claimed_ || !is_empty() ? Clock::now() : quiet_since_;
+}
+
+// One command -------------------------------------------------------------------------------------
+
+void Process::State::Delivery::put(Output& output, std::string_view bytes) {
+  if (!mailbox) return hand_on(output, bytes);
+  if (!state_.options.hash_output && !state_.options.on_output) return;
+  mailbox->put(output.stream, bytes);
+  state_.io.out.room = state_.io.err.room = mailbox->room();
+}
+
+void Process::State::Delivery::beat() {
+  if (mailbox) return mailbox->beat();
+  call_back([&] { state_.options.on_heartbeat(); });
+}
+
+void Process::State::Delivery::end() {
+  if (mailbox) return mailbox->end();
+  complete();
+}
+
+bool Process::State::Delivery::deliver(Reactor& reactor) {
+  const Mailbox::Content content = mailbox->take();
+  if (content.has_room) reactor.wake();
+  std::string_view rest = content.bytes;
+  for (const Mailbox::Piece& piece : content.pieces) {
+    hand_on(piece.stream == Stream::out ? state_.io.out : state_.io.err,
+            rest.substr(0, piece.size));
+    rest.remove_prefix(piece.size);
+  }
+  if (content.beat) call_back([&] { state_.options.on_heartbeat(); });
+  bool ended = false;
+  if (!mailbox->rest(ended)) return true;
+  if (ended && !std::exchange(is_complete_, true)) complete();
+  return false;
+}
+
+// Called once for each piece of output, masked and in order.
+void Process::State::Delivery::hand_on(Output& output, std::string_view bytes) {
+  if (state_.options.hash_output) output.hash.add(bytes);
+  call_back([&] { state_.options.on_output(output.stream, bytes); });
+}
+
+// The last step of a run, when all of its output was handed on.
+void Process::State::Delivery::complete() {
+  ProcessResult& last = state_.result;
+  if (state_.options.hash_output) {
+    last.out_counts.sha256 = state_.io.out.hash.hex();
+    last.err_counts.sha256 = state_.io.err.hash.hex();
+  }
+  call_back([&] { conclude(last); });
+  // A container that they hold may take long to go away, so that a thread that waits for this end
+  // must not be the one to free it.
+  conclude = nullptr;
+  state_.release();
+  {
+    const std::lock_guard<std::mutex> lock(state_.mutex);
+    state_.done = true;
+    if (state_.end_token) state_.end_token->cancel();
+  }
+  call_back([&] { on_end(last); });
+  on_end = nullptr;
+  const std::lock_guard<std::mutex> lock(state_.mutex);
+  state_.is_delivered = true;
+  state_.ended_event.notify_all();
+}
+
+// The threads -------------------------------------------------------------------------------------
+
+int TaskThread::begin() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (runs_) return 0;
+  const int error = start_thread(&thread_, thread_main, this);
+  runs_ = error == 0;
+  return error;
+}
+
+void TaskThread::add(Function<void()> task) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  tasks_.push_back(std::move(task));
+  added_.notify_one();
+}
+
+TaskThread::~TaskThread() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!runs_) return;
+    ending_ = true;
+    added_.notify_one();
+  }
+  ::pthread_join(thread_, nullptr);
+}
+
+void* TaskThread::thread_main(void* self) {
+  auto& thread = *static_cast<TaskThread*>(self);
+  std::optional<EventThread> here;
+  if (thread.kind_ == Kind::calls_back) here.emplace();
+  thread.loop();
+  return nullptr;
+}
+
+void TaskThread::loop() {
+  for (;;) {
+    Function<void()> task;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      added_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
+  }
+}
 
 // process/kill.cpp --------------------------------------------------------------------------------
 // Killing what belongs to a run, wherever it has gone.
@@ -30542,7 +30955,7 @@ void LocalRun::check_disk(Clock::time_point now) {
 
 Clock::time_point LocalRun::deadline() const {
   if (phase != Phase::draining) return State::deadline();
-  return held() ? Clock::time_point::max() : times.drain;
+  return io.is_full() ? Clock::time_point::max() : times.drain;
 }
 
 void LocalRun::check_time(Clock::time_point now) {
@@ -30551,7 +30964,7 @@ void LocalRun::check_time(Clock::time_point now) {
     if (phase == Phase::running && now >= times.disk_check) check_disk(now);
   } else if (!io.out.open && !io.err.open) {
     finish();
-  } else if (held()) {
+  } else if (io.is_full()) {
     times.drain = times.drain_end = later(now, options.max_drain);
   } else if (now >= times.drain) {
     // No data came for a while: the processes that hold the pipes are not in the group.
@@ -30623,11 +31036,6 @@ void LocalRun::kill_scattered([[maybe_unused]] Clock::time_point now) {
   times.drain_end = later(now, std::min(options.drain, std::chrono::milliseconds(100)));
   times.drain = times.drain_end;
 #endif
-}
-
-// The driver must make room before the pipes are read further.
-bool LocalRun::held() const {
-  return (io.out.open && io.out.room == 0) || (io.err.open && io.err.room == 0);
 }
 
 // Finds descendants outside the process group. True: found new ones.
@@ -30932,7 +31340,7 @@ Spawned spawn_once(ChildPlan& plan) {
 #endif
 
 // process/process.cpp -----------------------------------------------------------------------------
-// Public functions, and the thread that watches all started programs.
+// Public functions, and the handle on a started program.
 
 // Out of line: each file that uses one would have its own copies otherwise.
 ProcessResult::ProcessResult() = default;
@@ -30947,183 +31355,29 @@ ProcessResult run_process(const ProcessOptions& options) {
   return LocalRun(options).run();
 }
 
-// Many children -----------------------------------------------------------------------------------
-
-namespace {
-
-// Id of the process in which this thread calls callbacks, or 0. A fork made in a callback copies
-// the value and has no such thread, so the id is compared.
-thread_local pid_t event_thread_of = 0;
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-bool in_event_thread() noexcept { return event_thread_of != 0 && event_thread_of == ::getpid(); }
-
-void abort_in_callback(const char* function) {
-  std::fprintf(stderr,
-               "codeexec: %s was called in a callback of a started program, on the thread that it "
-               "would wait for\n",
-               function);
-  std::abort();
-}
-
-}  // inner
-
-// The thread owns `running`; handles hand over through `incoming` and wake it by the pipe.
-//
-// The last handle joins the thread. One that is dropped in a callback, on the thread itself, cannot
-// do that: it leaves its reference to `self`, and the thread ends when nothing runs any more.
-struct Process::Reactor {
-  static std::shared_ptr<Reactor> shared(int& error);
-  Reactor() = default;
-  Reactor(const Reactor&) = delete;
-  Reactor& operator=(const Reactor&) = delete;
-  ~Reactor();
-
-  void add(std::shared_ptr<State> state);
-  void wake();
-  // Takes the reference of a handle that may not wait.
-  void keep(std::shared_ptr<Reactor> handle);
-  // False in a fork of the process that made it, which has no such thread.
-  bool is_ours() const { return owner == ::getpid(); }
-
- private:
-  int begin();
-  static void* thread_main(void* self);
-  void loop();
-
-  pid_t owner = -1;
-  pthread_t thread = {};
-  bool has_thread = false;
-  UniqueFd wake_in = UniqueFd();
-  UniqueFd wake_out = UniqueFd();
-  std::list<std::shared_ptr<State>> running = {};
-  std::mutex mutex = {};
-  std::list<std::shared_ptr<State>> incoming = {};
-  std::shared_ptr<Reactor> self = {};
-  bool ending = false;
-};
-
-std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
-  struct Shared {
-    std::mutex mutex = {};
-    std::weak_ptr<Reactor> reactor = {};
-  };
-  // Never destroyed: handles in static objects may end after it would.
-  static Shared& current = *new Shared;
-  const std::lock_guard<std::mutex> lock(current.mutex);
-  std::shared_ptr<Reactor> reactor = current.reactor.lock();
-  if (reactor && reactor->is_ours()) return reactor;
-  reactor = new_shared<Reactor>();
-  error = reactor->begin();
-  if (error != 0) return nullptr;
-  current.reactor = reactor;
-  return reactor;
-}
-
-int Process::Reactor::begin() {
-  owner = ::getpid();
-  if (!make_pipe(wake_out, wake_in)) return errno;
-  set_nonblocking(wake_out);
-  set_nonblocking(wake_in);
-  const int error = start_thread(&thread, thread_main, this);
-  has_thread = error == 0;
-  return error;
-}
-
-Process::Reactor::~Reactor() {
-  if (!has_thread) return;
-  if (::pthread_equal(thread, ::pthread_self())) {
-    event_thread_of = 0;
-    ::pthread_detach(thread);
-    return;
-  }
-  {
-    const std::lock_guard<std::mutex> lock(mutex);
-    ending = true;
-  }
-  wake();
-  ::pthread_join(thread, nullptr);
-}
-
-void Process::Reactor::add(std::shared_ptr<State> state) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex);
-    incoming.push_back(std::move(state));
-  }
-  wake();
-}
-
-void Process::Reactor::wake() {
-  // A full pipe wakes the thread as well. If the kernel lacks memory, this tries again: after a
-  // lost wake-up the thread would wait without end.
-  while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
-    ::poll(nullptr, 0, 1);
-}
-
-// Under the mutex to the end: with the reference the thread may destroy this object.
-void Process::Reactor::keep(std::shared_ptr<Reactor> handle) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  self.swap(handle);
-  wake();
-}
-
-void* Process::Reactor::thread_main(void* self) {
-  event_thread_of = ::getpid();
-  static_cast<Reactor*>(self)->loop();
-  return nullptr;
-}
-
-void Process::Reactor::loop() {
-  State::ReadBuffer buffer;
-  std::vector<pollfd> set;
-  for (;;) {
-    Clock::time_point deadline = Clock::time_point::max();
-    std::shared_ptr<Reactor> last;
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (ending) return;
-      // A request to a new run may have woken this thread before the run was in the list. That
-      // wake-up is spent, so each new run gets one step without waiting.
-      if (!incoming.empty()) deadline = Clock::now();
-      running.splice(running.end(), incoming);
-      if (running.empty()) last.swap(self);
-    }
-    last.reset();
-    if (!in_event_thread()) return;  // that was the last reference, and this object is gone
-    set.clear();
-    set.push_back({wake_out.get(), POLLIN, 0});
-    for (const std::shared_ptr<State>& state : running) {
-      state->add_descriptors(set);
-      deadline = std::min(deadline, state->deadline());
-    }
-    wait_for_events(set, deadline);
-    if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
-    for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
-    for (auto at = running.begin(); at != running.end();)
-      at = (*at)->over() ? running.erase(at) : std::next(at);
-  }
-}
-
 Expected<Process> Process::start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end,
                                  ProcessResult* failure) {
-  return State::launch(new_run(std::move(options)), std::move(on_end), failure);
+  auto state = new_run(std::move(options));
+  state->delivery.has_callbacks = static_cast<bool>(on_end);
+  state->delivery.on_end = std::move(on_end);
+  return State::launch(std::move(state), failure);
 }
 
-Expected<Process> Process::State::launch(std::shared_ptr<State> state,
-                                         Function<void(const ProcessResult&)> on_end,
-                                         ProcessResult* failure) {
+Expected<Process> Process::State::launch(std::shared_ptr<State> state, ProcessResult* failure) {
   const CancellationPause pause;
-  state->on_end = std::move(on_end);
+  const ProcessOptions& options = state->options;
+  Delivery& handed = state->delivery;
+  if (options.on_output || options.on_heartbeat) handed.has_callbacks = true;
+  if (handed.has_callbacks || handed.conclude || options.hash_output)
+    handed.mailbox = std::make_unique<Mailbox>();
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);
-  if (!reactor)
+  if (reactor) error = reactor->begin_delivery(*state);
+  if (error != 0)
     state->fail(SpawnStep::setup, error,
                 concat("cannot start the thread for processes: %", {errno_text(error)}));
-  if (!reactor || !state->start(false)) {
+  if (error != 0 || !state->start(false)) {
     if (failure) *failure = state->result;
     return with_message(system_error(state->result.system_error, ""), state->result.message);
   }
@@ -31150,14 +31404,9 @@ Process::~Process() { end(); }
 void Process::end() noexcept {
   if (!state_) return;
   if (!reactor_->is_ours()) {
-    // In a fork of the host both objects are leaked on purpose: the process and the thread that
-    // their destructors would end do not exist here. This takes no memory from the heap, which the
-    // fork may have left locked.
-    alignas(std::shared_ptr<State>) unsigned char state[sizeof state_];
-    alignas(std::shared_ptr<Reactor>) unsigned char reactor[sizeof reactor_];
-    ::new (static_cast<void*>(state)) std::shared_ptr<State>(std::move(state_));
-    ::new (static_cast<void*>(reactor)) std::shared_ptr<Reactor>(std::move(reactor_));
-    return;
+    // The process and the threads that their destructors would end do not exist here.
+    leak(state_);
+    return leak(reactor_);
   }
   const CancellationPause pause;
   state_->kill_asked.store(true);
@@ -31208,14 +31457,196 @@ void Process::close_input() const {
 
 Expected<TerminalScreen> Process::screen() const { return state_->screen(); }
 
-Expected<void> Process::resize(int rows, int cols) const {
-  auto asked = state_->resize({rows, cols});
+Expected<void> Process::resize(TerminalSize size) const {
+  auto asked = state_->resize(size);
   if (asked) reactor_->wake();
   return asked;
 }
 
 OutputChunk Process::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
   return state_->read(stream, cursor, max_lines);
+}
+
+// process/reactor.cpp -----------------------------------------------------------------------------
+// The engine thread.
+
+namespace {
+
+// Id of the process in which this thread is one of the engine's, or 0. A fork made in a callback
+// copies the value and has no such thread, so the id is compared.
+thread_local pid_t event_thread_of = 0;
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+EventThread::EventThread() { event_thread_of = ::getpid(); }
+EventThread::~EventThread() { event_thread_of = 0; }
+
+bool in_event_thread() noexcept { return event_thread_of != 0 && event_thread_of == ::getpid(); }
+
+void abort_in_callback(const char* function) {
+  std::fprintf(stderr,
+               "codeexec: %s was called in a callback of a started program, on the thread that it "
+               "would wait for\n",
+               function);
+  std::abort();
+}
+
+}  // inner
+
+std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
+  struct Shared {
+    std::mutex mutex = {};
+    std::weak_ptr<Reactor> reactor = {};
+  };
+  // Never destroyed: handles in static objects may end after it would.
+  static Shared& current = *new Shared;
+  const std::lock_guard<std::mutex> lock(current.mutex);
+  std::shared_ptr<Reactor> reactor = current.reactor.lock();
+  if (reactor && reactor->is_ours()) return reactor;
+  reactor = new_shared<Reactor>();
+  error = reactor->begin();
+  if (error != 0) return nullptr;
+  current.reactor = reactor;
+  return reactor;
+}
+
+int Process::Reactor::begin() {
+  owner = ::getpid();
+  if (!make_pipe(wake_out, wake_in)) return errno;
+  set_nonblocking(wake_out);
+  set_nonblocking(wake_in);
+  const int error = start_thread(&thread, thread_main, this);
+  has_thread = error == 0;
+  return error;
+}
+
+Process::Reactor::~Reactor() {
+  if (!has_thread) return;
+  if (::pthread_equal(thread, ::pthread_self())) {
+    event_thread_of = 0;
+    ::pthread_detach(thread);
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    ending = true;
+  }
+  wake();
+  ::pthread_join(thread, nullptr);
+}
+
+int Process::Reactor::begin_delivery(const State& state) {
+  return state.delivery.mailbox ? delivery_of(state).begin() : 0;
+}
+
+void Process::Reactor::add(std::shared_ptr<State> state) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    incoming.push_back(std::move(state));
+  }
+  wake();
+}
+
+void Process::Reactor::add(std::shared_ptr<Watch> watch) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    incoming_watches.push_back(std::move(watch));
+  }
+  wake();
+}
+
+// A command has its turn, then those that wait for theirs.
+void Process::Reactor::deliver(std::shared_ptr<State> state) {
+  TaskThread& courier = delivery_of(*state);
+  courier.add([this, state = std::move(state)]() mutable {
+    if (state->delivery.deliver(*this)) deliver(std::move(state));
+  });
+}
+
+void Process::Reactor::wake() {
+  // A full pipe wakes the thread as well. If the kernel lacks memory, this tries again: after a
+  // lost wake-up the thread would wait without end.
+  while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
+    ::poll(nullptr, 0, 1);
+}
+
+// Under the mutex to the end: with the reference the thread may destroy this object.
+void Process::Reactor::keep(std::shared_ptr<Reactor> handle) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  self.swap(handle);
+  wake();
+}
+
+void* Process::Reactor::thread_main(void* self) {
+  event_thread_of = ::getpid();
+  static_cast<Reactor*>(self)->loop();
+  return nullptr;
+}
+
+void Process::Reactor::add_watches(std::vector<pollfd>& set, Clock::time_point& deadline) {
+  first_watched = set.size();
+  watches.remove_if([](const std::shared_ptr<Watch>& watch) { return watch->over.load(); });
+  for (const std::shared_ptr<Watch>& watch : watches) {
+    for (const int fd : watch->descriptors) set.push_back({fd, POLLIN, 0});
+    deadline = std::min(deadline, watch->deadline);
+  }
+}
+
+void Process::Reactor::look_at_watches(const std::vector<pollfd>& set) {
+  std::size_t place = first_watched;
+  const Clock::time_point now = Clock::now();
+  for (const std::shared_ptr<Watch>& watch : watches) {
+    bool is_due = now >= watch->deadline;
+    for (std::size_t i = 0; i < watch->descriptors.size(); ++i) is_due |= set[place++].revents != 0;
+    if (is_due && !watch->over.exchange(true)) starts.add(std::move(watch->task));
+  }
+}
+
+// What waits to be delivered goes to the thread that does it; with its last step a run does, too,
+// as that thread is to free it.
+void Process::Reactor::pass_on(std::list<std::shared_ptr<State>>& states) {
+  for (auto at = states.begin(); at != states.end();) {
+    State& state = **at;
+    const bool over = state.over();
+    Mailbox* const mailbox = state.delivery.mailbox.get();
+    if (mailbox && (over || mailbox->claim())) deliver(over ? std::move(*at) : *at);
+    at = over ? states.erase(at) : std::next(at);
+  }
+}
+
+void Process::Reactor::loop() {
+  State::ReadBuffer buffer;
+  std::vector<pollfd> set;
+  for (;;) {
+    Clock::time_point deadline = Clock::time_point::max();
+    std::shared_ptr<Reactor> last;
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (ending) return;
+      // A request to a new run may have woken this thread before the run was in the list. That
+      // wake-up is spent, so each new run gets one step without waiting.
+      if (!incoming.empty()) deadline = Clock::now();
+      running.splice(running.end(), incoming);
+      watches.splice(watches.end(), incoming_watches);
+      if (running.empty() && watches.empty()) last.swap(self);
+    }
+    last.reset();
+    if (!in_event_thread()) return;  // that was the last reference, and this object is gone
+    set.clear();
+    set.push_back({wake_out.get(), POLLIN, 0});
+    for (const std::shared_ptr<State>& state : running) {
+      state->add_descriptors(set);
+      deadline = std::min(deadline, state->deadline());
+    }
+    add_watches(set, deadline);
+    wait_for_events(set, deadline);
+    if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
+    for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
+    pass_on(running);
+    look_at_watches(set);
+  }
 }
 
 // process/reap.cpp --------------------------------------------------------------------------------
@@ -31636,7 +32067,8 @@ void RemoteRun::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
 
 bool RemoteRun::find_end(bool, ReadBuffer& buffer, Clock::time_point now) {
   if (!command_->ended() && !command_->is_lost()) return false;
-  times.ended = now;
+  if (phase != Phase::draining) times.ended = now;
+  phase = Phase::draining;
   for (Output* output : {&io.out, &io.err}) {
     // All that it wrote before its end is in the pipe.
     std::uint64_t before = 0;
@@ -31645,6 +32077,7 @@ bool RemoteRun::find_end(bool, ReadBuffer& buffer, Clock::time_point now) {
       if (output->open && !command_->ended()) read_output(*output, buffer, now);
     } while (output->bytes_read != before);
   }
+  if (io.is_full()) return true;
   if (command_->ended())
     finish();
   else
@@ -32454,10 +32887,10 @@ bool make_terminal(TerminalSize size, UniqueFd& host_end, UniqueFd& program_end)
 
 // False: the start has failed.
 bool Process::State::prepare_screen() {
-  const TerminalSize size = {options.terminal_rows, options.terminal_cols};
-  if (size.rows == 0 && size.cols == 0) return true;
-  if (!size.is_valid()) return fail(SpawnStep::setup, EINVAL, size_problem("make", size));
-  terminal = std::make_unique<TerminalEmulator>(size);
+  if (!options.terminal) return true;
+  if (!options.terminal->is_valid())
+    return fail(SpawnStep::setup, EINVAL, size_problem("make", *options.terminal));
+  terminal = std::make_unique<TerminalEmulator>(*options.terminal);
   return true;
 }
 
@@ -32488,7 +32921,7 @@ Expected<void> Process::State::resize(TerminalSize size) {
 // Before the program draws anew, what it has drawn is in the new size, too.
 void Process::State::apply_size() {
   if (!size_asked.load()) return;
-  TerminalSize size;
+  TerminalSize size = {};
   {
     const std::lock_guard<std::mutex> lock(mutex);
     size_asked.store(false);
@@ -32508,7 +32941,7 @@ void LocalRun::set_size(TerminalSize size) {
 // Makes the terminal the streams of the program.
 bool LocalRun::make_terminal_streams(const Launch& launch, UniqueFd (&program_ends)[3]) {
   UniqueFd& program_end = program_ends[1];
-  if (!make_terminal({options.terminal_rows, options.terminal_cols}, io.out.pipe, program_end))
+  if (!make_terminal(*options.terminal, io.out.pipe, program_end))
     return fail_start(launch, SpawnStep::setup, errno, "terminal: "sv);
   if (options.uid >= 0)
     (void)!::fchown(program_end.get(), static_cast<uid_t>(options.uid),
@@ -32522,19 +32955,32 @@ bool LocalRun::make_terminal_streams(const Launch& launch, UniqueFd (&program_en
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_40
+#endif  // CODEEXEC_GROUP_41
 
-#if !defined(CODEEXEC_GROUP_41) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_42) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_41
+#define CODEEXEC_GROUP_42
 
 // executor/executor_internal.hpp ------------------------------------------------------------------
 // What the parts of the executor share: files in danger, sessions, notes.
 
 namespace codeexec {
 inline namespace v0_1 {
+
+// Where records are kept, one for each command. Members are called from any thread.
+class AuditLog {
+ public:
+  virtual ~AuditLog() = default;
+  // Returns a note for the caller, when the record could not be kept, or an empty text.
+  virtual std::string append(const AuditRecord& record) = 0;
+
+ protected:
+  AuditLog() = default;
+  AuditLog(const AuditLog&) = default;
+  AuditLog& operator=(const AuditLog&) = default;
+};
 
 CODEEXEC_INNER {
 
@@ -32782,10 +33228,10 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_41
+#endif  // CODEEXEC_GROUP_42
 
-#if !defined(CODEEXEC_GROUP_42) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_42
+#if !defined(CODEEXEC_GROUP_43) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_43
 
 // executor/advice.cpp -----------------------------------------------------------------------------
 // Why a command may have failed here and not elsewhere, and what a result says then.
@@ -33096,13 +33542,13 @@ std::string note_of_gaps(const SandboxReport& report, Network asked) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_42
+#endif  // CODEEXEC_GROUP_43
 
-#if !defined(CODEEXEC_GROUP_43) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_44) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_43
+#define CODEEXEC_GROUP_44
 
 // executor/slots_internal.hpp ---------------------------------------------------------------------
 // How many commands of an executor run at a time.
@@ -33111,7 +33557,7 @@ std::string note_of_gaps(const SandboxReport& report, Network asked) {
 //      |
 //      +-----none is free----> in the line --gets a slot--> running
 //                                   |
-//                                   +-------cancelled-----> not started
+//                                   +-------cancelled, waited too long--> not started
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -33121,17 +33567,27 @@ inline namespace v0_1 {
 // no later command can take it. Thread-safe.
 class Slots {
  public:
-  // Takes one of `count` slots. False if `cancel` came first, or if there is none and the caller
-  // may not wait, as it is the thread on which the commands that have one end.
-  bool take(std::size_t count, const std::optional<CancelToken>& cancel);
+  // One that waits. `called` is called once, when it has a slot, in the thread that has given that
+  // back.
+  struct Waiter {
+    Function<void()> called = {};
+  };
+
+  // Takes one of `count` slots, if one is free.
+  bool take_free(std::size_t count);
+  // The same, or else stands in the line. True: it has a slot, and is not called.
+  bool take(std::size_t count, const std::shared_ptr<Waiter>& waiter);
+  // Leaves the line. False: it is not there, as it has got a slot.
+  bool leave(const std::shared_ptr<Waiter>& waiter);
+  // Takes a slot, and blocks until there is one. False if `cancel` or the deadline came first.
+  bool take(std::size_t count, const std::optional<CancelToken>& cancel,
+            std::chrono::steady_clock::time_point deadline);
   void give_back();
 
  private:
-  struct Waiter;
-
   std::mutex mutex_ = {};
   std::size_t taken_ = 0;
-  Waiter* first_ = nullptr;  // the line, on the stacks of the threads that wait
+  std::list<std::shared_ptr<Waiter>> line_ = {};
 };
 
 // executor/gate_internal.hpp ----------------------------------------------------------------------
@@ -33205,8 +33661,10 @@ struct Executor::Admission {
   // `judgement` is filled `in_full` when that is asked for or needed, and has nothing but the
   // policy's verdict otherwise.
   void screen(const Executor& executor, const Command& given, Judgement& judgement, bool in_full);
-  // The same, and makes the process that carries it out.
-  void admit(const Executor& executor, const Command& given);
+  // The same, then asks a person where one must decide.
+  void decide(const Executor& executor, const Command& given);
+  // Makes the process that carries out an admitted command, which has its slot.
+  void prepare(const Executor& executor, const Command& given);
 
   // The command that is judged and run.
   const Command& command(const Command& given) const { return in_session ? *in_session : given; }
@@ -33280,8 +33738,16 @@ struct Executor::Gate {
   Expected<void> set_up_guards();
   Expected<void> set_up_audit(const ExecutorWings& wings);
   Expected<void> set_up_files();
-  // Takes a slot for a command that needs one. False: the admission says why it does not run.
-  bool take_slot(const Command& command, Admission& admission) const;
+  // Whether a command takes a slot of max_concurrent.
+  bool needs_slot(const Command& command) const {
+    return options.max_concurrent != 0 && !command.background;
+  }
+  // Waits for a slot if the command needs one; otherwise the admission says why it does not run.
+  void take_slot(const Command& command, Admission& admission) const;
+  // The slot that was taken is given back when the command has ended, or does not start.
+  void own_slot(Admission& admission) const;
+  // Refuses a command that is still in the line: it was cancelled, or waits for too long.
+  void reject_waiting(const Command& command, bool is_cancelled, Admission& admission) const;
   // Counts the files of a command that has ended, and removes the oldest when there are too many.
   void bound_spilled(const ProcessResult& ended, Result& told) const;
   // What asks a person about a command; empty: nothing can.
@@ -33316,10 +33782,10 @@ struct Executor::Gate {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_43
+#endif  // CODEEXEC_GROUP_44
 
-#if !defined(CODEEXEC_GROUP_44) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_44
+#if !defined(CODEEXEC_GROUP_45) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_45
 
 // executor/approval.cpp ---------------------------------------------------------------------------
 // Commands that a person must approve.
@@ -33423,19 +33889,7 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
 }
 
 // executor/command.cpp ----------------------------------------------------------------------------
-// Commands, results, and handles on commands that run.
-//
-//   state of a handle  event                        next         function, and its thread
-//   made               refused, or failed to start  done         start(), the caller's
-//   made               the process runs             running      start()
-//   running            cancel()                     running      Process::cancel(), any
-//   running            the last handle goes away    killed       ~Process(), any; it waits
-//   running, killed    the process has ended        concluded    on_end of start(), event thread
-//   concluded          on_end has returned          done         the process, event thread
-//
-// What holds: without a process a handle is done, and `known` has all there is. With one, only the
-// event thread writes `known`, and only before the process is done(). `asked` does not change once
-// start() has returned. In the event thread the last handle is dropped without a wait.
+// Commands and results.
 
 namespace {
 
@@ -33546,129 +34000,6 @@ std::string Result::summary() const {
              {seconds_text(wall), out_counts.total_bytes, err_counts.total_bytes});
   if (out_counts.dropped_bytes + err_counts.dropped_bytes > 0) text += " (shortened)";
   return text;
-}
-
-// `known` is shared with the callback that records the end. That callback lives in the process, so
-// it must not own the process, or neither would ever go away. It writes `known` before the process
-// is done(), and all others read it afterwards.
-struct Execution::State {
-  std::shared_ptr<Result> known = {};
-  Result asked = Result();
-  std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
-  // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
-  std::shared_ptr<const void> home = {};
-  std::optional<Process> process = {};
-
-  static State& make(Execution& execution) {
-    execution.state_ = new_shared<State>();
-    return *execution.state_;
-  }
-};
-
-// The end is taken in this order: conclude, mask, slot, record, the command's on_end, home. The
-// slot is free before the callbacks, which may start the next command. The input is copied, as the
-// Command need not live until the end.
-Execution Executor::start(const Command& command) const {
-  const CancellationPause pause;
-  Admission admission;
-  admission.admit(*this, command);
-  admission.process.borrowed_input = {};
-  admission.process.input = command.input;
-  Execution execution;
-  Execution::State& state = Execution::State::make(execution);
-  state.known = new_shared<Result>(std::move(admission.result));
-  state.home = std::move(admission.home);
-  if (state.known->rule.empty() && state.known->message.empty()) {
-    state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
-    auto on_end = [gate = gate_, known = state.known, told = command.on_end,
-                   record = gate_->record_of(command, admission.time),
-                   ending = std::move(admission.ending),
-                   home = state.home](const ProcessResult& ended) mutable {
-      gate->conclude(ending, ended, *known);
-      gate->mask(*known);
-      ending.slot.reset();
-      if (gate->recording()) {
-        Result result = *known;
-        static_cast<ProcessResult&>(result) = ended;
-        result.message = gate->redactor.redact(result.message);
-        gate->record(result, record);
-        known->notes = std::move(result.notes);
-      }
-      told();
-      home.reset();
-    };
-    state.asked = *state.known;
-    gate_->mask(state.asked);
-    ProcessResult failure;
-    auto process =
-        Process::State::launch(new_run(std::move(admission.process), std::move(admission.remote)),
-                               std::move(on_end), &failure);
-    if (process) {
-      state.process.emplace(std::move(*process));
-      return execution;
-    }
-    static_cast<ProcessResult&>(*state.known) = std::move(failure);
-  }
-  admission.ending.slot.reset();
-  gate_->mask(*state.known);
-  gate_->record(*state.known, gate_->record_of(command, std::move(admission.time)));
-  state.asked = *state.known;
-  return execution;
-}
-
-bool Execution::done() const { return !state_->process || state_->process->done(); }
-
-bool Execution::wait_for(std::chrono::milliseconds time) const {
-  return !state_->process || state_->process->wait_for(time);
-}
-
-// Puts the end of the process and what conclude() has found into one Result.
-Result Execution::wait() const {
-  if (!state_->process) return *state_->known;
-  const ProcessResult& ended = state_->process->wait();
-  Result result = *state_->known;
-  static_cast<ProcessResult&>(result) = ended;
-  result.message = state_->redactor->redact(result.message);
-  return result;
-}
-
-void Execution::cancel() const {
-  if (state_->process) state_->process->cancel();
-}
-
-int Execution::descriptor() const { return state_->process ? state_->process->descriptor() : -1; }
-
-const Result& Execution::asked() const noexcept { return state_->asked; }
-
-// The pid stays when the command has ended: by then it may be that of another process.
-int Execution::pid() const { return state_->process ? state_->process->pid() : -1; }
-
-// Queues the bytes and returns: the event thread writes them when the command has room for them.
-Expected<void> Execution::write(std::string_view bytes) const {
-  if (state_->process) return state_->process->write(bytes);
-  return make_error(ErrorCode::io, "the command is not running, so it reads no input");
-}
-
-void Execution::close_input() const {
-  if (state_->process) state_->process->close_input();
-}
-
-Expected<TerminalScreen> Execution::screen() const {
-  if (state_->process) return state_->process->screen();
-  return make_error(ErrorCode::unsupported, "the command did not start, and shows nothing");
-}
-
-Expected<void> Execution::resize(int rows, int cols) const {
-  if (state_->process) return state_->process->resize(rows, cols);
-  return make_error(ErrorCode::unsupported, "the command did not start, and has no terminal");
-}
-
-// A command without a process has printed nothing, so the cursor stays where it was.
-OutputChunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
-  if (state_->process) return state_->process->read(stream, cursor, max_lines);
-  OutputChunk nothing;
-  nothing.next = cursor;
-  return nothing;
 }
 
 // executor/confinement.cpp ------------------------------------------------------------------------
@@ -33900,6 +34231,447 @@ Expected<void> complete_sandbox(const LocalOptions& options, const std::string& 
   return {};
 }
 
+}  // inner
+
+// executor/execution_internal.hpp -----------------------------------------------------------------
+// A handle on a started command, and a command that waits for its turn.
+
+// What copies of a handle share. Until it is settled, the command waits for its turn and has no
+// process. From then on `known` belongs to the end of the process, until that is done().
+struct Execution::State {
+  // What was asked of a command that has not started.
+  struct Wishes {
+    std::string input = {};
+    bool closes_input = false;
+    bool cancels = false;
+    std::optional<TerminalSize> size = {};
+  };
+
+  ~State();
+
+  // Waits until it is settled. False: the time is over.
+  bool settled_within(std::chrono::milliseconds time);
+  // The process; null: it has none, or none yet. Once there is one it stays.
+  const Process* running() const;
+  // Hands over what was asked meanwhile: the command has started, or will not.
+  void settle();
+  // Ends the wait of the command.
+  void give_up() const;
+  // The command of a queued start has ended.
+  void end();
+
+  std::shared_ptr<Result> known = {};
+  Result asked = Result();
+  std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
+  // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
+  std::shared_ptr<const void> home = {};
+  // Of a command that waits for its turn, or has.
+  bool has_waited = false;
+  std::shared_ptr<Process::Reactor> reactor = {};  // while it waits
+  std::weak_ptr<Executor::Queued> queued = {};
+  bool keeps_input_open = false;
+  bool has_terminal = false;
+
+  mutable std::mutex mutex = {};
+  // Below the mutex.
+  std::condition_variable settled = {};
+  std::optional<Process> process = {};
+  bool is_settled = true;
+  Wishes wishes = {};
+  bool has_ended = false;
+  std::optional<CancelToken> end_token = {};  // for descriptor(), of one that has waited
+};
+
+// A command of start() that waits for its turn. The line, a watch or a task holds it until that has
+// come, or it is given up.
+//
+//   state     event                                next      function, thread of starts
+//   in line   a slot is given back                 starting  begin(): place(), then the process
+//   in line   cancelled, max_wait has passed, or   over      give_up(): not started
+//             the last handle was dropped
+//   starting  the process runs, or does not        over      begin()
+class Executor::Queued {
+ public:
+  Queued(const Executor& executor, const Command& command, Admission&& admission);
+
+  // Stands in the line, from which `execution` is a handle that waits.
+  static void enter(const std::shared_ptr<Queued>& queued, Execution& execution);
+
+  void give_up();
+
+ private:
+  void begin();
+  // The wait is over.
+  void leave();
+  void refuse(bool is_cancelled, const std::shared_ptr<Execution::State>& state);
+
+  const std::shared_ptr<const Executor> executor_;
+  const Command command_;
+  Admission admission_;
+  std::weak_ptr<Execution::State> state_ = {};
+  const std::shared_ptr<Slots::Waiter> waiter_ = new_shared<Slots::Waiter>();
+  const std::shared_ptr<Process::Reactor::Watch> watch_ = new_shared<Process::Reactor::Watch>();
+  std::shared_ptr<Process::Reactor> reactor_ = {};
+};
+
+// executor/execution.cpp --------------------------------------------------------------------------
+// Handles on commands that run, or wait for their turn.
+//
+//   state of a handle  event                        next         function, and its thread
+//   made               refused, or failed to start  done         start(), the caller's
+//   made               the process runs             running      start()
+//   made               no slot is free              waiting      start()
+//   waiting            its turn, the process runs   running      Queued::begin(), thread of starts
+//   waiting            cancelled, too late          done         Queued::give_up(), the same
+//   waiting            the last handle goes away    given up     ~State(), any; it does not wait
+//   running            cancel()                     running      Process::cancel(), any
+//   running            the last handle goes away    killed       ~Process(), any; it waits
+//   running, killed    the process has ended        concluded    conclude of launch(), delivery
+//   concluded          the same                     done         the process, delivery
+//   done               the same                     delivered    on_end of the command
+//
+// What holds: without a process a handle is waiting or done, and of one that is done `known` has
+// all there is. With one, only the delivery writes `known`, and only before the process is done().
+// `asked` does not change once start() has returned. In a callback the last handle is dropped
+// without a wait.
+
+namespace {
+
+// What conclude() has found, and the end of the process.
+Result whole_result(const Result& known, const ProcessResult& ended, const Redactor& redactor) {
+  Result result = known;
+  static_cast<ProcessResult&>(result) = ended;
+  result.message = redactor.redact(result.message);
+  return result;
+}
+
+}  // namespace
+
+// The start ---------------------------------------------------------------------------------------
+
+Execution Executor::start(const Command& command) const {
+  const CancellationPause pause;
+  Admission admission;
+  admission.decide(*this, command);
+  Execution execution;
+  execution.state_ = new_shared<Execution::State>();
+  if (!admission.admitted() || !gate_->needs_slot(command)) {
+    launch(command, admission, execution.state_);
+  } else if (gate_->slots.take_free(gate_->options.max_concurrent)) {
+    gate_->own_slot(admission);
+    launch(command, admission, execution.state_);
+  } else {
+    Queued::enter(new_shared<Queued>(*this, command, std::move(admission)), execution);
+  }
+  return execution;
+}
+
+// `known` is shared with the function that records the end. That function lives in the process, so
+// it must not own the process, or neither would ever go away. It writes `known` before the process
+// is done(), and all others read it afterwards. The end is taken in this order: conclude, mask,
+// slot, record, home, done, the command's on_end. The slot is free before the callbacks, which may
+// start the next command. The input is copied, as the Command need not live until the end.
+void Executor::launch(const Command& command, Admission& admission,
+                      const std::shared_ptr<Execution::State>& given) const {
+  Execution::State& state = *given;
+  if (admission.admitted()) admission.prepare(*this, command);
+  admission.process.borrowed_input = {};
+  admission.process.input = command.input;
+  state.known = new_shared<Result>(std::move(admission.result));
+  state.home = std::move(admission.home);
+  if (state.known->rule.empty() && state.known->message.empty()) {
+    state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
+    const auto run = new_run(std::move(admission.process), std::move(admission.remote));
+    run->delivery.has_callbacks = command.on_end || gate_->options.on_audit;
+    run->delivery.conclude = [gate = gate_, known = state.known,
+                              record = gate_->record_of(command, admission.time),
+                              ending = std::move(admission.ending),
+                              home = state.home](const ProcessResult& ended) mutable {
+      gate->conclude(ending, ended, *known);
+      gate->mask(*known);
+      ending.slot.reset();
+      if (gate->recording()) {
+        Result result = whole_result(*known, ended, gate->redactor);
+        gate->record(result, record);
+        known->notes = std::move(result.notes);
+      }
+      home.reset();
+    };
+    if (command.on_end)
+      run->delivery.on_end = [known = state.known, redactor = state.redactor,
+                              next = command.on_end](const ProcessResult& ended) {
+        next(whole_result(*known, ended, *redactor));
+      };
+    if (state.has_waited)
+      run->delivery.on_end = [handle = std::weak_ptr<Execution::State>(given),
+                              next = std::move(run->delivery.on_end)](const ProcessResult& ended) {
+        next(ended);
+        if (const auto known_handle = handle.lock()) known_handle->end();
+      };
+    if (!state.has_waited) {
+      state.asked = *state.known;
+      gate_->mask(state.asked);
+    }
+    ProcessResult failure;
+    auto process = Process::State::launch(run, &failure);
+    if (process) {
+      const std::lock_guard<std::mutex> lock(state.mutex);
+      state.process.emplace(std::move(*process));
+      return;
+    }
+    static_cast<ProcessResult&>(*state.known) = std::move(failure);
+  }
+  admission.ending.slot.reset();
+  gate_->mask(*state.known);
+  gate_->record(*state.known, gate_->record_of(command, std::move(admission.time)));
+  if (!state.has_waited) state.asked = *state.known;
+}
+
+// The wait ----------------------------------------------------------------------------------------
+
+Executor::Queued::Queued(const Executor& executor, const Command& command, Admission&& admission)
+    : executor_(executor.copy()), command_(command), admission_(std::move(admission)) {}
+
+void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& execution) {
+  const std::shared_ptr<Execution::State>& state = execution.state_;
+  const Gate& gate = *queued->executor_->gate_;
+  const Command& command = queued->command_;
+  int error = 0;
+  queued->reactor_ = Process::Reactor::shared(error);
+  if (queued->reactor_) error = queued->reactor_->starts.begin();
+  if (error != 0) {
+    queued->admission_.fail(system_error(error, "cannot start the thread for processes"),
+                            step_name(SpawnStep::setup));
+    return queued->executor_->launch(command, queued->admission_, state);
+  }
+  Process::Reactor& reactor = *queued->reactor_;
+  queued->state_ = state;
+  state->has_waited = true;
+  state->reactor = queued->reactor_;
+  state->queued = queued;
+  state->keeps_input_open = command.keep_input_open;
+  state->has_terminal = command.terminal.has_value();
+  state->is_settled = false;
+  state->asked = queued->admission_.result;
+  gate.mask(state->asked);
+  // Both keep it: what comes first ends the other one.
+  queued->waiter_->called = [queued] {
+    queued->reactor_->starts.add([queued] { queued->begin(); });
+  };
+  queued->watch_->descriptors = {command.cancel ? command.cancel->descriptor() : -1};
+  queued->watch_->deadline = later(Clock::now(), command.max_wait);
+  queued->watch_->task = [queued] { queued->give_up(); };
+  reactor.add(queued->watch_);
+  if (!gate.slots.take(gate.options.max_concurrent, queued->waiter_)) return;
+  const Function<void()> called = std::exchange(queued->waiter_->called, nullptr);
+  called();
+}
+
+void Executor::Queued::leave() {
+  waiter_->called = nullptr;
+  if (!watch_->over.exchange(true)) watch_->task = nullptr;
+  // This thread must not be the one that waits for its own end.
+  Process::Reactor& reactor = *reactor_;
+  reactor.keep(std::move(reactor_));
+}
+
+void Executor::Queued::begin() {
+  const auto state = state_.lock();
+  executor_->gate_->own_slot(admission_);
+  bool is_cancelled = !state || (command_.cancel && command_.cancel->cancelled());
+  if (state) {
+    const std::lock_guard<std::mutex> lock(state->mutex);
+    is_cancelled = is_cancelled || state->wishes.cancels;
+  }
+  if (is_cancelled) {
+    refuse(true, state);
+  } else {
+    executor_->launch(command_, admission_, state);
+    state->settle();
+  }
+  leave();
+}
+
+// Of a command that has a slot by now, begin() decides.
+void Executor::Queued::give_up() {
+  if (!executor_->gate_->slots.leave(waiter_)) return;
+  const auto state = state_.lock();
+  bool is_cancelled = !state || (command_.cancel && command_.cancel->cancelled());
+  if (state) {
+    const std::lock_guard<std::mutex> lock(state->mutex);
+    is_cancelled = is_cancelled || state->wishes.cancels;
+  }
+  refuse(is_cancelled, state);
+  leave();
+}
+
+// Without a handle there is still a record.
+void Executor::Queued::refuse(bool is_cancelled, const std::shared_ptr<Execution::State>& state) {
+  executor_->gate_->reject_waiting(command_, is_cancelled, admission_);
+  const auto told = state ? state : new_shared<Execution::State>();
+  executor_->launch(command_, admission_, told);
+  told->settle();
+}
+
+// Handles -----------------------------------------------------------------------------------------
+
+Execution::State::~State() {
+  if (!reactor) return;
+  if (!reactor->is_ours()) {
+    leak(reactor);
+    return;
+  }
+  give_up();
+  Process::Reactor& engine = *reactor;
+  engine.keep(std::move(reactor));
+}
+
+void Execution::State::give_up() const {
+  if (auto waiting = queued.lock())
+    reactor->starts.add([waiting = std::move(waiting)] { waiting->give_up(); });
+}
+
+bool Execution::State::settled_within(std::chrono::milliseconds time) {
+  std::unique_lock<std::mutex> lock(mutex);
+  if (time.count() <= 0 || in_event_thread()) return is_settled;
+  const Clock::time_point until = later(Clock::now(), time);
+  const auto is_over = [this] { return is_settled; };
+  if (until != Clock::time_point::max()) return settled.wait_until(lock, until, is_over);
+  settled.wait(lock, is_over);
+  return true;
+}
+
+const Process* Execution::State::running() const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return is_settled && process ? &*process : nullptr;
+}
+
+void Execution::State::settle() {
+  std::shared_ptr<Process::Reactor> engine;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (process) {
+      if (wishes.size) (void)process->resize(*wishes.size);
+      if (!wishes.input.empty()) (void)process->write(wishes.input);
+      if (wishes.closes_input) process->close_input();
+      if (wishes.cancels) process->cancel();
+    }
+    is_settled = true;
+    settled.notify_all();
+    engine.swap(reactor);
+    if (!process) has_ended = true;
+    if (!process && end_token) end_token->cancel();
+  }
+  if (Process::Reactor* const kept = engine.get()) kept->keep(std::move(engine));
+}
+
+void Execution::State::end() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  has_ended = true;
+  if (end_token) end_token->cancel();
+}
+
+bool Execution::done() const {
+  if (!state_->settled_within(std::chrono::milliseconds(0))) return false;
+  const Process* const process = state_->running();
+  return !process || process->done();
+}
+
+bool Execution::wait_for(std::chrono::milliseconds time) const {
+  const CancellationPause pause;
+  const Clock::time_point until = later(Clock::now(), time);
+  if (!state_->settled_within(time)) return false;
+  const Process* const process = state_->running();
+  if (!process || time == no_limit) return !process || process->wait_for(time);
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+  return process->wait_for(std::max(left, std::chrono::milliseconds(0)));
+}
+
+// Puts the end of the process and what conclude() has found into one Result.
+Result Execution::wait() const {
+  if (!state_->settled_within(no_limit)) abort_in_callback("wait()");
+  const Process* const process = state_->running();
+  if (!process) return *state_->known;
+  return whole_result(*state_->known, process->wait(), *state_->redactor);
+}
+
+void Execution::cancel() const {
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    if (!state_->is_settled) {
+      state_->wishes.cancels = true;
+      return state_->give_up();
+    }
+  }
+  if (const Process* const process = state_->running()) process->cancel();
+}
+
+int Execution::descriptor() const {
+  if (!state_->has_waited) return state_->process ? state_->process->descriptor() : -1;
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  if (!state_->end_token) {
+    state_->end_token.emplace();
+    if (state_->has_ended) state_->end_token->cancel();
+  }
+  return state_->end_token->descriptor();
+}
+
+const Result& Execution::asked() const noexcept { return state_->asked; }
+
+// The pid stays when the command has ended: by then it may be that of another process.
+int Execution::pid() const {
+  const Process* const process = state_->running();
+  return process ? process->pid() : -1;
+}
+
+// Queues the bytes and returns: the engine writes them when the command has room for them.
+Expected<void> Execution::write(std::string_view bytes) const {
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    if (!state_->is_settled)
+      return add_input(bytes, state_->keeps_input_open && !state_->wishes.closes_input,
+                       state_->keeps_input_open, state_->wishes.input);
+  }
+  if (const Process* const process = state_->running()) return process->write(bytes);
+  return make_error(ErrorCode::io, "the command is not running, so it reads no input");
+}
+
+void Execution::close_input() const {
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->wishes.closes_input = true;
+    if (!state_->is_settled) return;
+  }
+  if (const Process* const process = state_->running()) process->close_input();
+}
+
+Expected<TerminalScreen> Execution::screen() const {
+  if (const Process* const process = state_->running()) return process->screen();
+  if (!done() && state_->has_terminal) return TerminalScreen();
+  return make_error(ErrorCode::unsupported, "the command did not start, and shows nothing");
+}
+
+Expected<void> Execution::resize(TerminalSize size) const {
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    if (!state_->is_settled && state_->has_terminal) {
+      state_->wishes.size = size;
+      return {};
+    }
+  }
+  if (const Process* const process = state_->running()) return process->resize(size);
+  return make_error(ErrorCode::unsupported, "the command did not start, and has no terminal");
+}
+
+// A command without a process has printed nothing, so the cursor stays where it was.
+OutputChunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
+  if (const Process* const process = state_->running())
+    return process->read(stream, cursor, max_lines);
+  OutputChunk nothing;
+  nothing.next = cursor;
+  return nothing;
+}
+
 // executor/gate.cpp -------------------------------------------------------------------------------
 // The gate: the checks that every command passes, its end and its record.
 //
@@ -33924,6 +34696,8 @@ Expected<void> complete_sandbox(const LocalOptions& options, const std::string& 
 // What holds: a command is admitted as long as its rule and its message are both empty. check() and
 // judge() take the steps to `files` and mask what they say; they ask no person, change nothing and
 // are not recorded. After start() the steps from `end` on are taken by the event thread.
+
+CODEEXEC_INNER {
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator) {
   std::string result;
@@ -34221,21 +34995,22 @@ void Executor::Admission::screen(const Executor& executor, const Command& given,
 // The steps after screen() may wait: for a person, for a slot, for a place that has to be reached.
 // They come in this order, so that no person is asked about a command that a check refuses, and a
 // command that waits for a person holds no slot.
-void Executor::Admission::admit(const Executor& executor, const Command& given) {
-  const Gate& gate = *executor.gate_;
-  const ExecutorOptions& options = gate.options;
+void Executor::Admission::decide(const Executor& executor, const Command& given) {
   Judgement judgement;
   screen(executor, given, judgement, false);
-  if (admitted() && question.must_ask) ask(gate, this->command(given));
-  if (!admitted() || !gate.take_slot(given, *this)) return;
+  if (admitted() && question.must_ask) ask(*executor.gate_, this->command(given));
+}
+
+void Executor::Admission::prepare(const Executor& executor, const Command& given) {
+  const Gate& gate = *executor.gate_;
+  const ExecutorOptions& options = gate.options;
   const Command& command = this->command(given);
   process.work_dir = directory.path;
   process.work_dir_fd = directory.fd.get();
   process.borrowed_input = given.input;
   process.keep_input_open = command.keep_input_open;
-  process.merge_streams = command.merge_streams || command.terminal_rows > 0;
-  process.terminal_rows = command.terminal_rows;
-  process.terminal_cols = command.terminal_cols;
+  process.merge_streams = command.merge_streams || command.terminal;
+  process.terminal = command.terminal;
   process.max_output = options.max_output;
   if (command.max_output) {
     process.spill_above = *command.max_output;
@@ -34256,6 +35031,35 @@ void Executor::Admission::admit(const Executor& executor, const Command& given) 
   process.heartbeat = command.heartbeat;
   process.on_heartbeat = command.on_heartbeat;
   if (auto placed = executor.place(command, *this); !placed) this->fail(placed.error(), "setup");
+}
+
+// The slot is owned by the Ending, so it is given back also when the command does not start.
+void Executor::Gate::own_slot(Admission& admission) const {
+  admission.ending.slot =
+      owner_of(&slots, [](void* taken) { static_cast<Slots*>(taken)->give_back(); });
+}
+
+void Executor::Gate::take_slot(const Command& command, Admission& admission) const {
+  const auto until = in_event_thread() ? Clock::now() : later(Clock::now(), command.max_wait);
+  if (!needs_slot(command)) return;
+  if (slots.take(options.max_concurrent, command.cancel, until)) return own_slot(admission);
+  reject_waiting(command, command.cancel && command.cancel->cancelled(), admission);
+}
+
+void Executor::Gate::reject_waiting(const Command& command, bool is_cancelled,
+                                    Admission& admission) const {
+  Error error = cancelled_before_start();
+  if (!is_cancelled) {
+    error.system_error = 0;
+    error.message =
+        concat("as many commands run as may run at a time (%), %",
+               {options.max_concurrent,
+                in_event_thread()
+                    ? std::string("and run() cannot wait for their end in a callback "
+                                  "of a started command: use start()")
+                    : concat("and none has ended within % s", {seconds_text(command.max_wait)})});
+  }
+  admission.fail(error, step_name(SpawnStep::setup));
 }
 
 // The folders that commands may change, for the advice on a failure.
@@ -34323,13 +35127,12 @@ AuditRecord Executor::Gate::record_of(const Command& command, std::string time) 
   record.host = host;
   record.pid = ::getpid();
   record.agent_id = options.agent_id;
-  const std::pair<std::string*, const std::string*> names[] = {
-      {&record.client, &command.client},
-      {&record.request, &command.request},
-      {&record.session_id, &command.session_id},
-      {&record.shell_id, &command.shell_id},
-      {&record.tool, &command.tool}};
-  for (const auto& [name, given] : names) *name = utf8_prefix(*given, longest_name);
+  const auto cut = [](const std::string& text) {
+    return std::string(utf8_prefix(text, longest_name));
+  };
+  const Caller& caller = command.caller;
+  record.caller = {cut(caller.tool), cut(caller.client), cut(caller.request),
+                   cut(caller.session_id), cut(caller.shell_id)};
   if (!command.code.empty()) record.code = redactor.redact(command.code);
   record.input_bytes = command.input.size();
   if (!command.input.empty()) record.input_sha256 = sha256(command.input);
@@ -34355,7 +35158,9 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
 Result Executor::run(const Command& command) const {
   const CancellationPause pause;
   Admission admission;
-  admission.admit(*this, command);
+  admission.decide(*this, command);
+  if (admission.admitted()) gate_->take_slot(command, admission);
+  if (admission.admitted()) admission.prepare(*this, command);
   Result& result = admission.result;
   admission.process.keep_input_open = false;  // there is no handle to write to it
   if (admission.admitted()) {
@@ -35017,13 +35822,13 @@ void Executor::Admission::check_files(const Executor& executor, const Command& c
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_44
+#endif  // CODEEXEC_GROUP_45
 
-#if !defined(CODEEXEC_GROUP_45) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_46) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_45
+#define CODEEXEC_GROUP_46
 
 // executor/network_internal.hpp -------------------------------------------------------------------
 // The network of commands by names, for all executors.
@@ -35091,10 +35896,10 @@ Function<UniqueFd()> connect_by(const std::shared_ptr<CommandNetwork>& network,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_45
+#endif  // CODEEXEC_GROUP_46
 
-#if !defined(CODEEXEC_GROUP_46) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_46
+#if !defined(CODEEXEC_GROUP_47) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_47
 
 // executor/local_internal.hpp ---------------------------------------------------------------------
 // This host as a place for commands.
@@ -35446,6 +36251,10 @@ Expected<void> open_session_pipe(Executor::Admission& admission) {
 }
 
 }  // namespace
+
+std::shared_ptr<const Executor> LocalExecutor::copy() const {
+  return new_shared<LocalExecutor>(*this);
+}
 
 // Called by admit(). What a session has unset goes after confine(), which adds weak variables.
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
@@ -36297,76 +37106,63 @@ Expected<std::string> usable_directory(const char* option, const std::string& gi
 // executor/slots.cpp ------------------------------------------------------------------------------
 // How many commands of an executor run at a time: slots and the line of those that wait for one.
 //
-//   state        event or check               next         function, and the thread that calls it
-//   asks         a slot is free               has a slot   take(), caller of run() or start()
-//   asks         none is free                 in the line  take()
-//   asks         none is free, in a callback  not started  take(), event thread: it must not wait
-//   in the line  a slot is given back         has a slot   give_back(), any thread; the first only
-//   in the line  the command is cancelled     not started  take(), which leaves the line
-//   has a slot   the command has ended        -            give_back()
+//   state        event or check           next         function, and the thread that calls it
+//   asks         a slot is free           has a slot   take(), caller of run() or start()
+//   asks         none is free             in the line  take()
+//   in the line  a slot is given back     has a slot   give_back(), any thread; the first only
+//   in the line  cancelled, or too late   not started  leave(): the blocking take(), or the thread
+//                                                      of queued starts
+//   has a slot   the command has ended    -            give_back()
 //
 // What holds under the mutex: a line exists only while all slots are taken, a slot that is given
 // back goes to the first in the line at once, and a waiter is in the line until it has a slot or
 // has left. A cancel that comes together with the slot does not take the slot away.
 
-struct Slots::Waiter {
-  CancelToken called = {};  // cancelled when it has a slot
-  Waiter* next = nullptr;
-};
-
-bool Slots::take(std::size_t count, const std::optional<CancelToken>& cancel) {
-  std::optional<Waiter> self;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    if (taken_ < count) {
-      ++taken_;
-      return true;
-    }
-    if (in_event_thread()) return false;
-    self.emplace();
-    Waiter** end = &first_;
-    while (*end) end = &(*end)->next;
-    *end = &*self;
-  }
-  wait_for_event(self->called, cancel, Clock::time_point::max());
-  // give_back() uses a waiter under the mutex only, so it can go away after this.
+bool Slots::take_free(std::size_t count) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (self->called.cancelled()) return true;
-  Waiter** at = &first_;
-  while (*at != &*self) at = &(*at)->next;
-  *at = self->next;
+  if (taken_ >= count) return false;
+  ++taken_;
+  return true;
+}
+
+bool Slots::take(std::size_t count, const std::shared_ptr<Waiter>& waiter) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (taken_ < count) {
+    ++taken_;
+    return true;
+  }
+  line_.push_back(waiter);
   return false;
+}
+
+bool Slots::leave(const std::shared_ptr<Waiter>& waiter) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto at = std::find(line_.begin(), line_.end(), waiter);
+  if (at == line_.end()) return false;
+  line_.erase(at);
+  return true;
+}
+
+bool Slots::take(std::size_t count, const std::optional<CancelToken>& cancel,
+                 Clock::time_point deadline) {
+  const CancelToken called;
+  const auto waiter = new_shared<Waiter>();
+  waiter->called = [called] { called.cancel(); };
+  return take(count, waiter) || wait_for_event(called, cancel, deadline) || !leave(waiter);
 }
 
 void Slots::give_back() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  Waiter* const next = first_;
-  if (!next) {
-    --taken_;
-    return;
+  Function<void()> called;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (line_.empty()) {
+      --taken_;
+      return;
+    }
+    called = std::exchange(line_.front()->called, nullptr);
+    line_.pop_front();
   }
-  first_ = next->next;
-  next->called.cancel();
-}
-
-// The slot is owned by the Ending, so it is given back also when the command does not start.
-bool Executor::Gate::take_slot(const Command& command, Admission& admission) const {
-  if (options.max_concurrent == 0 || command.background) return true;
-  if (slots.take(options.max_concurrent, command.cancel)) {
-    admission.ending.slot =
-        owner_of(&slots, [](void* taken) { static_cast<Slots*>(taken)->give_back(); });
-    return true;
-  }
-  Error error = cancelled_before_start();
-  if (in_event_thread()) {
-    error.system_error = 0;
-    error.message = concat(
-        "as many commands run as may run at a time (%), and a callback of a started command cannot "
-        "wait for their end",
-        {options.max_concurrent});
-  }
-  admission.fail(error, step_name(SpawnStep::setup));
-  return false;
+  called();
 }
 
 // executor/spill.cpp ------------------------------------------------------------------------------
@@ -36774,10 +37570,10 @@ std::vector<std::string> Executor::Admission::words_to_run(const Command& comman
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_46
+#endif  // CODEEXEC_GROUP_47
 
-#if !defined(CODEEXEC_GROUP_47) && defined(CODEEXEC_IMPLEMENT_NETWORK)
-#define CODEEXEC_GROUP_47
+#if !defined(CODEEXEC_GROUP_48) && defined(CODEEXEC_IMPLEMENT_NETWORK)
+#define CODEEXEC_GROUP_48
 
 // proxy/proxy_internal.hpp ------------------------------------------------------------------------
 // Rules of names, requests, addresses, and the proxy between them.
@@ -38238,11 +39034,11 @@ bool DomainRules::allow_address(const SocketAddress& address, unsigned port) con
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_47
+#endif  // CODEEXEC_GROUP_48
 
-#if !defined(CODEEXEC_GROUP_48) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_49) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_48
+#define CODEEXEC_GROUP_49
 
 // audit/audit_internal.hpp ------------------------------------------------------------------------
 // The chain of records in a file, and what results and records have in common as JSON.
@@ -38272,10 +39068,10 @@ void set_sandbox_fields(Json& object, const Result& r);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_48
+#endif  // CODEEXEC_GROUP_49
 
-#if !defined(CODEEXEC_GROUP_49) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_49
+#if !defined(CODEEXEC_GROUP_50) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_50
 
 // audit/file.cpp ----------------------------------------------------------------------------------
 // The audit log as a file: a chain of hashes.
@@ -38574,11 +39370,11 @@ Json to_json(const AuditRecord& record) {
   set_text("host"sv, record.host);
   object.set("pid"sv, record.pid);
   set_known(object, "agent_id"sv, record.agent_id);
-  set_known(object, "client"sv, record.client);
-  set_known(object, "request"sv, record.request);
-  set_known(object, "session_id"sv, record.session_id);
-  set_known(object, "shell_id"sv, record.shell_id);
-  set_text("tool"sv, record.tool);
+  set_known(object, "client"sv, record.caller.client);
+  set_known(object, "request"sv, record.caller.request);
+  set_known(object, "session_id"sv, record.caller.session_id);
+  set_known(object, "shell_id"sv, record.caller.shell_id);
+  set_text("tool"sv, record.caller.tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
     set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
     if (text.size() > longest_audited_text) object.set(concat("%_bytes", {field}), text.size());
@@ -38617,12 +39413,12 @@ Json to_json(const AuditRecord& record) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_49
+#endif  // CODEEXEC_GROUP_50
 
-#if !defined(CODEEXEC_GROUP_50) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_51) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_50
+#define CODEEXEC_GROUP_51
 
 // agent/frames_internal.hpp -----------------------------------------------------------------------
 // The frames that an agent and its client exchange.
@@ -38845,11 +39641,11 @@ struct RemoteStreams {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_50
+#endif  // CODEEXEC_GROUP_51
 
-#if !defined(CODEEXEC_GROUP_51) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_52) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_51
+#define CODEEXEC_GROUP_52
 
 // agent/connections_internal.hpp ------------------------------------------------------------------
 // The agent's end of the connections that commands make to the client's proxy.
@@ -38924,12 +39720,12 @@ class ProxyConnections {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_51
+#endif  // CODEEXEC_GROUP_52
 
-#if !defined(CODEEXEC_GROUP_52) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_53) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_52
+#define CODEEXEC_GROUP_53
 
 // agent/messages_internal.hpp ---------------------------------------------------------------------
 // What stands in the frames: wishes, answers, commands and their ends.
@@ -38988,8 +39784,7 @@ struct StartRequest {
   std::string script = {};
   bool follows_session = false;  // descriptor 3 is a pipe to the session
   bool merge_streams = false;
-  int terminal_rows = 0;
-  int terminal_cols = 0;
+  std::optional<TerminalSize> terminal = {};
   bool has_input = false;
   bool waited_for = false;  // `started` is wanted
   std::chrono::milliseconds timeout = no_limit;
@@ -39005,11 +39800,11 @@ struct StartRequest {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_52
+#endif  // CODEEXEC_GROUP_53
 
-#if !defined(CODEEXEC_GROUP_53) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_54) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_53
+#define CODEEXEC_GROUP_54
 
 // agent/agent_internal.hpp ------------------------------------------------------------------------
 // The agent: the program elsewhere that starts the commands there.
@@ -39141,10 +39936,10 @@ class CommandAgent {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_53
+#endif  // CODEEXEC_GROUP_54
 
-#if !defined(CODEEXEC_GROUP_54) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_54
+#if !defined(CODEEXEC_GROUP_55) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_55
 
 // agent/contained_internal.hpp --------------------------------------------------------------------
 // The agent in a container.
@@ -39411,12 +40206,12 @@ int agent_main(int in, int out) { return CommandAgent(in, out, nullptr).run(); }
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_54
+#endif  // CODEEXEC_GROUP_55
 
-#if !defined(CODEEXEC_GROUP_55) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_56) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_55
+#define CODEEXEC_GROUP_56
 
 // agent/link_internal.hpp -------------------------------------------------------------------------
 // The client's end of a connection to an agent.
@@ -39683,10 +40478,10 @@ class AgentCommand : public RemoteCommand {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_55
+#endif  // CODEEXEC_GROUP_56
 
-#if !defined(CODEEXEC_GROUP_56) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_56
+#if !defined(CODEEXEC_GROUP_57) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_57
 
 // agent/command.cpp -------------------------------------------------------------------------------
 // One command in a place.
@@ -39741,8 +40536,7 @@ Expected<void> AgentCommand::request_for(const Command& command, Executor::Admis
   if (size > longest_request - longest_payload)
     return make_error(ErrorCode::limit, "a command may have at most 64 MiB in a place");
   request.merge_streams = admission.process.merge_streams;
-  request.terminal_rows = command.terminal_rows;
-  request.terminal_cols = command.terminal_cols;
+  request.terminal = command.terminal;
   request.has_input = !command.input.empty() || command.keep_input_open;
   const ProcessOptions& process = admission.process;
   request.kill_grace = process.kill_grace;
@@ -40394,11 +41188,11 @@ bool FrameReader::add(std::string_view bytes, FunctionRef<bool(const Frame&)> us
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_56
+#endif  // CODEEXEC_GROUP_57
 
-#if !defined(CODEEXEC_GROUP_57) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_58) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_57
+#define CODEEXEC_GROUP_58
 
 // agent/nonce_internal.hpp ------------------------------------------------------------------------
 // How an agent shows that it has the same folder as its client.
@@ -40437,10 +41231,10 @@ Json answers_to(const Json& nonces);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_57
+#endif  // CODEEXEC_GROUP_58
 
-#if !defined(CODEEXEC_GROUP_58) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_58
+#if !defined(CODEEXEC_GROUP_59) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_59
 
 // agent/hello.cpp ---------------------------------------------------------------------------------
 // The agent: it prepares what a hello asks for.
@@ -40566,12 +41360,12 @@ Expected<void> CommandAgent::settle_sandbox(const Json& hello, std::string_view 
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_58
+#endif  // CODEEXEC_GROUP_59
 
-#if !defined(CODEEXEC_GROUP_59) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_60) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_59
+#define CODEEXEC_GROUP_60
 
 // agent/identity_internal.hpp ---------------------------------------------------------------------
 // The programs that have made places, and whether they still run.
@@ -40609,10 +41403,10 @@ std::chrono::seconds age_since(const std::string& time);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_59
+#endif  // CODEEXEC_GROUP_60
 
-#if !defined(CODEEXEC_GROUP_60) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_60
+#if !defined(CODEEXEC_GROUP_61) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_61
 
 // agent/identity.cpp ------------------------------------------------------------------------------
 // The programs that have made places, and whether they still run.
@@ -41530,9 +42324,9 @@ std::string StartRequest::text() const {
   for (const auto& flag : start_flags)
     if (this->*flag.member) set_member(head, flag.name, true);
   for (const auto& texts : start_texts) set_member(head, texts.name, (this->*texts.member).size());
-  if (terminal_rows != 0) {
-    set_member(head, "rows", terminal_rows);
-    set_member(head, "cols", terminal_cols);
+  if (terminal) {
+    set_member(head, "rows", terminal->rows);
+    set_member(head, "cols", terminal->cols);
   }
   if (timeout != no_limit) set_member(head, "timeout", static_cast<long long>(timeout.count()));
   set_member(head, "grace", static_cast<long long>(kill_grace.count()));
@@ -41557,9 +42351,10 @@ bool StartRequest::read(std::string_view text) {
   const auto head = Json::parse(head_text);
   if (!head || !head->is_object()) return false;
   for (const auto& flag : start_flags) this->*flag.member = (*head)[flag.name].as_bool();
-  // The start checks them.
-  terminal_rows = static_cast<int>((*head)["rows"sv].as_integer() & INT_MAX);
-  terminal_cols = static_cast<int>((*head)["cols"sv].as_integer() & INT_MAX);
+  // The start checks the size.
+  if (const Json* const rows = head->find("rows"sv))
+    terminal = TerminalSize{static_cast<int>(rows->as_integer() & INT_MAX),
+                            static_cast<int>((*head)["cols"sv].as_integer() & INT_MAX)};
   timeout = time_in(*head, "timeout", no_limit);
   kill_grace = time_in(*head, "grace", std::chrono::milliseconds(0));
   if (!take_text(text, work_dir) || !take_text(text, venv)) return false;
@@ -41724,8 +42519,7 @@ Expected<void> CommandAgent::prepare(StartRequest& request, Running& command, Un
   options.work_dir.swap(request.work_dir);
   options.keep_input_open = request.has_input;
   options.merge_streams = request.merge_streams;
-  options.terminal_rows = request.terminal_rows;
-  options.terminal_cols = request.terminal_cols;
+  options.terminal = request.terminal;
   options.timeout = request.timeout;
   options.kill_grace = request.kill_grace;
   options.uid = uid_;
@@ -41763,10 +42557,10 @@ Expected<void> CommandAgent::give_proxy(Running& command, ProcessOptions& option
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_60
+#endif  // CODEEXEC_GROUP_61
 
-#if !defined(CODEEXEC_GROUP_61) && defined(CODEEXEC_IMPLEMENT_PLACES)
-#define CODEEXEC_GROUP_61
+#if !defined(CODEEXEC_GROUP_62) && defined(CODEEXEC_IMPLEMENT_PLACES)
+#define CODEEXEC_GROUP_62
 
 // copy/rules_internal.hpp -------------------------------------------------------------------------
 // Which files of a workspace are not copied.
@@ -43908,6 +44702,10 @@ std::string PlaceExecutor::home(const Command& command, std::string_view work_di
   return home ? home : facts().home;
 }
 
+std::shared_ptr<const Executor> PlaceExecutor::copy() const {
+  return new_shared<PlaceExecutor>(*this);
+}
+
 // Called by the gate, once the command is allowed. What is wrong with the other end is a Result:
 // the step `place` when it is not reached, `workspace` when the copy cannot be brought up to date.
 // A copy that was lost in between is made anew, once; a second loss would be a place that cannot
@@ -45339,25 +46137,25 @@ Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_61
+#endif  // CODEEXEC_GROUP_62
 
-#if !defined(CODEEXEC_GROUP_62) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_62
+#if !defined(CODEEXEC_GROUP_63) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_63
 
 // jobs/job_internal.hpp ---------------------------------------------------------------------------
 // One job.
 //
-// A job is an Execution with a name. The event thread of the process room reports to the job's
+// A job is an Execution with a name. The callback thread of the process room reports to the job's
 // Events: it counts output, records the end, and writes a byte to the pipe of each waiting thread.
 //
-//   event thread --on_output, on_end--> Events --pipe--> Waiter in wait() or run()
+//   callback thread --on_output, on_end--> Events --pipe--> Waiter in wait() or run()
 //
 // The callbacks own the Events, not the job. The process owns its callbacks and the job owns the
-// process: callbacks that owned the job would keep both for ever, or would let the event thread
+// process: callbacks that owned the job would keep both for ever, or would let the callback thread
 // destroy a process and wait for itself.
 //
 // Locks are taken in this order: Jobs::State::mutex, Job::mutex, Events::mutex. None is held while
-// a command starts, ends or is waited for. The event thread takes the last one only.
+// a command starts, ends or is waited for. The callback thread takes the last one only.
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -45365,7 +46163,7 @@ inline namespace v0_1 {
 struct Jobs::Job {
   class Waiter;
 
-  // Written by the event thread.
+  // Written by the callback thread.
   struct Events {
     std::atomic<std::uint64_t> out_bytes{0};
     std::atomic<std::uint64_t> err_bytes{0};
@@ -45409,7 +46207,7 @@ struct Jobs::Job {
   // Wraps the callbacks of the command and starts it. On failure, sets the state and the result of
   // `failure`.
   bool start(const Executor& executor, Command& command, JobStatus& failure);
-  // True once the execution is done: after the on_end callback the event thread needs a moment.
+  // True once the execution is done, and on_end has reported it.
   bool has_ended() const;
   // True if a line of the screen matches, after output that the caller has not seen.
   bool shows(const Wait& until) const;
@@ -45583,9 +46381,9 @@ bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& fai
     reported->report(false);
     next(stream, bytes);
   };
-  command.on_end = [reported = events, next = std::move(command.on_end)] {
+  command.on_end = [reported = events, next = std::move(command.on_end)](const Result& result) {
+    next(result);
     reported->report(true);
-    next();
   };
   execution = executor.start(command);
   if (execution.pid() < 0) {
@@ -45704,7 +46502,7 @@ Expected<Jobs::State::JobPointer> Jobs::State::make_job(Command& command) const 
   job->known.id = concat("shell_%", {random});
   job->known.start_time = utc_timestamp();
   command.background = true;
-  command.shell_id = job->known.id;
+  command.caller.shell_id = job->known.id;
   const bool asked = command.timeout.has_value();
   if (!asked) command.timeout = options.timeout;
   if (*command.timeout > options.max_timeout) {
@@ -45940,10 +46738,10 @@ Expected<TerminalScreen> Jobs::screen(std::string_view id) const {
                     {in_quotes(id)});
 }
 
-Expected<void> Jobs::resize(std::string_view id, int rows, int cols) const {
+Expected<void> Jobs::resize(std::string_view id, TerminalSize size) const {
   const auto job = state_->find(id);
   if (!job) return job.failure();
-  auto asked = (*job)->execution.resize(rows, cols);
+  auto asked = (*job)->execution.resize(size);
   if (!asked) return with_prefix("background shell %: ", {in_quotes(id)}, asked.error());
   return asked;
 }
@@ -45988,11 +46786,11 @@ Expected<bool> Jobs::kill(std::string_view id) const {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_62
+#endif  // CODEEXEC_GROUP_63
 
-#if !defined(CODEEXEC_GROUP_63) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_64) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_63
+#define CODEEXEC_GROUP_64
 
 // code/code_internal.hpp --------------------------------------------------------------------------
 // Lines and blanks, and the name of code.
@@ -46016,10 +46814,10 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_63
+#endif  // CODEEXEC_GROUP_64
 
-#if !defined(CODEEXEC_GROUP_64) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_64
+#if !defined(CODEEXEC_GROUP_65) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_65
 
 // code/language.cpp -------------------------------------------------------------------------------
 // Guessing the language of code.
@@ -46789,11 +47587,11 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_64
+#endif  // CODEEXEC_GROUP_65
 
-#if !defined(CODEEXEC_GROUP_65) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+#if !defined(CODEEXEC_GROUP_66) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_65
+#define CODEEXEC_GROUP_66
 
 // docker/docker_internal.hpp ----------------------------------------------------------------------
 // The engine's program, credentials and options.
@@ -47196,10 +47994,10 @@ struct ContainerExecutor::Target {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_65
+#endif  // CODEEXEC_GROUP_66
 
-#if !defined(CODEEXEC_GROUP_66) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
-#define CODEEXEC_GROUP_66
+#if !defined(CODEEXEC_GROUP_67) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
+#define CODEEXEC_GROUP_67
 
 // docker/container.cpp ----------------------------------------------------------------------------
 // One container: the turn, the log, and questions to the engine.
@@ -47671,6 +48469,10 @@ std::string ContainerExecutor::describe_place() const {
                   *options.read_only_root ? "; nowhere else." : " and elsewhere in it."});
   if (!readable.empty()) text += concat(" Read-only: %.", {readable});
   return to_utf8(text);
+}
+
+std::shared_ptr<const Executor> ContainerExecutor::copy() const {
+  return new_shared<ContainerExecutor>(*this);
 }
 
 // Called by the gate, once the command is allowed. A container that cannot be had is a Result with
@@ -50185,7 +50987,7 @@ Expected<std::string> UserContainers::User::serve(const char* tool, const std::s
   result.exit_code = done ? 0 : 1;
   result.message = done.error().message;
   Command asked;
-  asked.tool = tool;
+  asked.caller.tool = tool;
   asked.input = input;
   record(result, asked);
   return done;
@@ -50238,7 +51040,7 @@ Expected<Result> UserContainers::execute_bash(const std::string& user_id, Comman
   if (!shell) return shell.failure();
   command.interpreter = std::move(*shell);
   command.work_dir.clear();
-  command.tool = "execute_bash";
+  command.caller.tool = "execute_bash";
   Result result = (*user)->run(command);
   if (result.outcome == Outcome::not_started && result.step == "container")
     return make_error(ErrorCode::io, "%", {result.message});
@@ -50372,11 +51174,11 @@ Expected<void> UserContainers::cleanup_all() const {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_66
+#endif  // CODEEXEC_GROUP_67
 
-#if !defined(CODEEXEC_GROUP_67) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
+#if !defined(CODEEXEC_GROUP_68) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
     defined(CODEEXEC_IMPLEMENT_TOOLS))
-#define CODEEXEC_GROUP_67
+#define CODEEXEC_GROUP_68
 
 // mcp/mcp_internal.hpp ----------------------------------------------------------------------------
 // The protocol's constants, parameters, tools and messages.
@@ -50740,10 +51542,10 @@ struct Request {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_67
+#endif  // CODEEXEC_GROUP_68
 
-#if !defined(CODEEXEC_GROUP_68) && defined(CODEEXEC_IMPLEMENT_MCP)
-#define CODEEXEC_GROUP_68
+#if !defined(CODEEXEC_GROUP_69) && defined(CODEEXEC_IMPLEMENT_MCP)
+#define CODEEXEC_GROUP_69
 
 // mcp/session_internal.hpp ------------------------------------------------------------------------
 // A session with a client: its calls and its threads.
@@ -54129,10 +54931,10 @@ int Pool::start() {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_68
+#endif  // CODEEXEC_GROUP_69
 
-#if !defined(CODEEXEC_GROUP_69) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
-#define CODEEXEC_GROUP_69
+#if !defined(CODEEXEC_GROUP_70) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
+#define CODEEXEC_GROUP_70
 
 // report/report_internal.hpp ----------------------------------------------------------------------
 // What happened, for the operator: audit logs are read, shown as a page, and written as Markdown.
@@ -54376,14 +55178,14 @@ void append_output(std::string& out, const char* name, const std::string& text,
 std::string in_markdown(const AuditRecord& record) {
   const Result& r = *record.result;
   const bool refused = r.outcome == Outcome::refused;
-  std::string text = concat("\n## % %: %\n", {record.time, printable(record.tool),
+  std::string text = concat("\n## % %: %\n", {record.time, printable(record.caller.tool),
                                               refused ? concat("refused by %", {printable(r.rule)})
                                                       : printable(r.summary())});
   std::string caller;
   append_named(caller, "agent", record.agent_id);
-  append_named(caller, "client", record.client);
-  append_named(caller, "session", record.session_id);
-  append_named(caller, "shell", record.shell_id);
+  append_named(caller, "client", record.caller.client);
+  append_named(caller, "session", record.caller.session_id);
+  append_named(caller, "shell", record.caller.shell_id);
   append_named(caller, "in", r.work_dir);
   append_named(caller, "container", r.container);
   append_named(caller, "place", r.place);
@@ -55212,12 +56014,12 @@ Expected<std::string> write_report(const std::vector<std::string>& files,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_69
+#endif  // CODEEXEC_GROUP_70
 
-#if !defined(CODEEXEC_GROUP_70) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_71) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_70
+#define CODEEXEC_GROUP_71
 
 // tools/option_internal.hpp -----------------------------------------------------------------------
 // The options of a server: what a row of the table says, and the table of one server.
@@ -55855,7 +56657,7 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
                                 const ToolOptions& options, ToolChoice choose);
 
 // Keeps the executor for as long as the command may run, and calls `ended` at its end.
-Function<void()> keep_executor(const ToolSet& set, Function<void()> ended);
+Function<void(const Result&)> keep_executor(const ToolSet& set, Function<void()> ended);
 
 // Takes the session of a command out of a folder in which no command may start any more, unless the
 // call names a folder. Returns a note on that, or an empty text.
@@ -55951,6 +56753,8 @@ int print_answer(const std::string& text, int status = 0);
 // The exit status of --check: judges a script, or each line of standard input for "-".
 int check(const Executor& executor, const std::string& script);
 
+}  // inner
+
 // tools/server_internal.hpp -----------------------------------------------------------------------
 // The server program: its configuration, its features, and the steps from one to the other.
 //
@@ -55970,6 +56774,11 @@ int check(const Executor& executor, const std::string& script);
 // table of options, its modes for --execution-mode, and functions that the server calls at its
 // steps. Nothing here names a function of such a room, so that a server without the feature links
 // without the room.
+
+// The tag that server_main() takes.
+struct ServerFeature {};
+
+CODEEXEC_INNER {
 
 // One option of the command line and the words that follow it, up to the next option.
 struct Argument {
@@ -56095,7 +56904,7 @@ struct ServerStep {
   const CancelToken* stop = nullptr;
 };
 
-// What a ServerFeature is. Each function may be null.
+// What a ServerFeature is: there are no others. Each function may be null.
 struct Feature : ServerFeature {
   Rows<Option> (*options)() = nullptr;
   Rows<ServerMode> modes = {};
@@ -56283,10 +57092,10 @@ int serve_tools(const ServerConfig& config, std::string instructions, const Canc
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_70
+#endif  // CODEEXEC_GROUP_71
 
-#if !defined(CODEEXEC_GROUP_71) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_71
+#if !defined(CODEEXEC_GROUP_72) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_72
 
 // tools/arguments.cpp -----------------------------------------------------------------------------
 // The command line.
@@ -56768,11 +57577,14 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
                                    chunk.file, chunk.file_bytes));
 }
 
-// One side of the size that a call asks for. The terminal checks it.
-int cells_asked(const mcp::Call& call, std::string_view name, int otherwise) {
-  const Json& value = call.argument(name);
-  return value.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(value), INT_MAX))
-                           : otherwise;
+// The size that a call asks for: what it does not say is as in `otherwise`. The terminal checks it.
+TerminalSize size_asked(const mcp::Call& call, TerminalSize otherwise) {
+  const auto cells = [&call](std::string_view name, int value) {
+    const Json& asked = call.argument(name);
+    return asked.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(asked), INT_MAX))
+                             : value;
+  };
+  return {cells("rows"sv, otherwise.rows), cells("cols"sv, otherwise.cols)};
 }
 
 // What a call types: the text, then the keys.
@@ -56836,12 +57648,9 @@ mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
   command.background = true;
   command.keep_input_open = true;
-  if (call.argument("terminal"sv).as_bool()) {
-    command.terminal_rows = cells_asked(call, "rows"sv, 24);
-    command.terminal_cols = cells_asked(call, "cols"sv, 80);
-  }
-  if (command.terminal_rows == 0 &&
-      (call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number()))
+  if (call.argument("terminal"sv).as_bool())
+    command.terminal = size_asked(call, TerminalSize());
+  else if ((call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number()))
     return failed("rows and cols are the size of a terminal: ask for one with terminal");
   command.max_output = set.options.max_output;
   let_ask(set, command, call);
@@ -56931,14 +57740,13 @@ mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
   const auto typed = typed_text(set, call);
   if (!typed) return failed(typed.error().message);
   const std::string& input = *typed;
-  const int rows = cells_asked(call, "rows"sv, 0);
-  const int cols = cells_asked(call, "cols"sv, 0);
-  if (rows != 0 || cols != 0)
-    if (auto ok = set.jobs.resize(id, rows, cols); !ok) return failed(ok.error().message);
+  const TerminalSize size = size_asked(call, {0, 0});
+  if (size.rows != 0 || size.cols != 0)
+    if (auto ok = set.jobs.resize(id, size); !ok) return failed(ok.error().message);
   if (!input.empty()) {
     const auto written = set.jobs.write(id, input);
     Command asked = command_of(call, "");
-    asked.shell_id = id;
+    asked.caller.shell_id = id;
     asked.input = input;
     Result result;
     result.command = script_of_argv({call.tool(), id});
@@ -56968,11 +57776,11 @@ mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_71
+#endif  // CODEEXEC_GROUP_72
 
-#if !defined(CODEEXEC_GROUP_72) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_73) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS))
-#define CODEEXEC_GROUP_72
+#define CODEEXEC_GROUP_73
 
 // tools/tool_texts_internal.hpp -------------------------------------------------------------------
 // The texts of tools: a row for each tool, and in it a row for each parameter.
@@ -57068,10 +57876,10 @@ mcp::Tool tool_of(const NameTable& texts, std::size_t row, const ToolFacts& fact
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_72
+#endif  // CODEEXEC_GROUP_73
 
-#if !defined(CODEEXEC_GROUP_73) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_73
+#if !defined(CODEEXEC_GROUP_74) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_74
 
 // tools/catalogue.cpp -----------------------------------------------------------------------------
 // The tools as clients see them.
@@ -58027,7 +58835,6 @@ Expected<CommandPlace> create_place(const ServerConfig& config) {
 
 namespace {
 
-// There are no other objects of that type.
 std::vector<const Feature*> server_features(std::initializer_list<const ServerFeature*> of_server) {
   std::vector<const Feature*> features;
   for (const ServerFeature* const feature : of_server)
@@ -59877,8 +60684,8 @@ mcp::ToolResult failed_here(const ToolSet& set, const Error& error) {
 }
 
 // A background command may outlive the roots that it was started for.
-Function<void()> keep_executor(const ToolSet& set, Function<void()> ended) {
-  return [kept = set.owner, ended = std::move(ended)] { ended(); };
+Function<void(const Result&)> keep_executor(const ToolSet& set, Function<void()> ended) {
+  return [kept = set.owner, ended = std::move(ended)](const Result&) { ended(); };
 }
 
 std::string leave_closed_folder(const ToolSet& set, Command& command) {
@@ -59958,11 +60765,11 @@ bool count_time(const ToolSet& set, Command& command, Function<void()>& ended) {
 Command command_of(const mcp::Call& call, const char* argument) {
   Command command;
   if (*argument) command.script = call.argument(argument).as_string();
-  command.tool = call.tool();
-  command.client = call.client();
-  command.request = call.request_id();
+  command.caller.tool = call.tool();
+  command.caller.client = call.client();
+  command.caller.request = call.request_id();
   if (const Json& id = call.argument("session_id"sv); id.is_string())
-    command.session_id = id.as_string();
+    command.caller.session_id = id.as_string();
   command.work_dir = argument_text(call, "work_dir");
   if (const Json& seconds = call.argument("timeout"sv); seconds.is_number())
     command.timeout = milliseconds_of(seconds);
@@ -60840,11 +61647,11 @@ bool is_session_id(std::string_view id) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_73
+#endif  // CODEEXEC_GROUP_74
 
-#if !defined(CODEEXEC_GROUP_74) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+#if !defined(CODEEXEC_GROUP_75) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_74
+#define CODEEXEC_GROUP_75
 
 // containers/containers_internal.hpp --------------------------------------------------------------
 // The feature of a server to run commands in containers: its part of the configuration, and what
@@ -60888,10 +61695,10 @@ std::string_view front_matter(std::string_view text, std::string_view key);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_74
+#endif  // CODEEXEC_GROUP_75
 
-#if !defined(CODEEXEC_GROUP_75) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
-#define CODEEXEC_GROUP_75
+#if !defined(CODEEXEC_GROUP_76) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
+#define CODEEXEC_GROUP_76
 
 // containers/feature.cpp --------------------------------------------------------------------------
 // Containers as a feature of the server: --execution-mode docker, and --profile user-container.
@@ -61721,11 +62528,11 @@ std::string describe(const UserContainers& containers) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_75
+#endif  // CODEEXEC_GROUP_76
 
-#if !defined(CODEEXEC_GROUP_76) && (defined(CODEEXEC_IMPLEMENT_PLACES) || \
+#if !defined(CODEEXEC_GROUP_77) && (defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_76
+#define CODEEXEC_GROUP_77
 
 // places/places_internal.hpp ----------------------------------------------------------------------
 // The feature of a server to run commands on other machines: its part of the configuration, and
@@ -61764,10 +62571,10 @@ KubernetesOptions kubernetes_options(const ServerConfig& config);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_76
+#endif  // CODEEXEC_GROUP_77
 
-#if !defined(CODEEXEC_GROUP_77) && defined(CODEEXEC_IMPLEMENT_PLACES)
-#define CODEEXEC_GROUP_77
+#if !defined(CODEEXEC_GROUP_78) && defined(CODEEXEC_IMPLEMENT_PLACES)
+#define CODEEXEC_GROUP_78
 
 // places/feature.cpp ------------------------------------------------------------------------------
 // Other machines as a feature of the server: --execution-mode ssh, slurm, kubernetes and command.
@@ -62111,10 +62918,10 @@ Rows<Option> place_feature_options() { return place_rows; }
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_77
+#endif  // CODEEXEC_GROUP_78
 
-#if !defined(CODEEXEC_GROUP_78) && defined(CODEEXEC_IMPLEMENT_NETWORK)
-#define CODEEXEC_GROUP_78
+#if !defined(CODEEXEC_GROUP_79) && defined(CODEEXEC_IMPLEMENT_NETWORK)
+#define CODEEXEC_GROUP_79
 
 // network/feature.cpp -----------------------------------------------------------------------------
 // The network of commands as a feature of the server: --network allow with --allow-domains.
@@ -62183,10 +62990,10 @@ const ServerFeature& network = network_feature;
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_78
+#endif  // CODEEXEC_GROUP_79
 
-#if !defined(CODEEXEC_GROUP_79) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
-#define CODEEXEC_GROUP_79
+#if !defined(CODEEXEC_GROUP_80) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
+#define CODEEXEC_GROUP_80
 
 // program/program_internal.hpp --------------------------------------------------------------------
 // What only the whole program has: its part of the configuration, and the answers to its options.
@@ -65415,7 +66222,7 @@ class Replay {
         record["outcome"sv].as_string() == "exited")
       command.timeout = std::chrono::milliseconds(static_cast<long long>(std::min(needed, 1e12)));
     command.cancel = stop_;
-    command.tool = "replay";
+    command.caller.tool = "replay";
     if (const std::string& id = record["session_id"sv].as_string(); !id.empty())
       command.session = sessions_.of(
           concat("% % %", {record["host"sv].as_string(), record["pid"sv].as_integer(), id}));
@@ -66172,7 +66979,7 @@ std::string remove_toml_keys(std::string& text, const TomlTable& table,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_79
+#endif  // CODEEXEC_GROUP_80
 #endif  // the wings
 
 // MIT License

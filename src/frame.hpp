@@ -74,9 +74,9 @@
 //   is close-on-exec and above 2. It prints nothing. It never copies your process by a fork.
 //   It needs no SIGCHLD: a status is right even if you ignore that signal or reap all children of
 //   the process (this needs Linux 6.15; before it, the outcome is then `unknown`, never a success).
-//   run() uses the calling thread only. start() uses one thread for all started commands, which
-//   ends with the last handle. mcp::Server::serve() ends its threads before it returns, unless a
-//   tool's handler does not return.
+//   run() uses the calling thread only. start() uses one thread for all commands, and when they are
+//   needed one for callbacks, one that ends commands, one that starts what had to wait: until the
+//   last handle goes. mcp::Server::serve() ends its threads, except for handlers that go on.
 //   server_main() is the exception: it is a program's main() and owns its signals.
 //
 // UNITS
@@ -321,10 +321,12 @@
 #include "process/child.cpp"
 #include "process/child_output.cpp"
 #include "process/clone.cpp"
+#include "process/delivery.cpp"
 #include "process/kill.cpp"
 #include "process/local_run.cpp"
 #include "process/posix.cpp"
 #include "process/process.cpp"
+#include "process/reactor.cpp"
 #include "process/reap.cpp"
 #include "process/redactor.cpp"
 #include "process/remote.cpp"
@@ -336,6 +338,7 @@
 #include "executor/approval.cpp"
 #include "executor/command.cpp"
 #include "executor/confinement.cpp"
+#include "executor/execution.cpp"
 #include "executor/gate.cpp"
 #include "executor/git_folders.cpp"
 #include "executor/git_identity.cpp"

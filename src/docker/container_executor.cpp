@@ -235,6 +235,10 @@ std::string ContainerExecutor::describe_place() const {
   return to_utf8(text);
 }
 
+std::shared_ptr<const Executor> ContainerExecutor::copy() const {
+  return new_shared<ContainerExecutor>(*this);
+}
+
 // Called by the gate, once the command is allowed. A container that cannot be had is a Result with
 // the outcome not_started or cancelled, and the step "container".
 Expected<void> ContainerExecutor::place(const Command& command, Admission& admission) const {

@@ -249,6 +249,7 @@ class ContainerExecutor : public Executor {
   struct Target;
   ContainerExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
+  std::shared_ptr<const Executor> copy() const override;
   std::shared_ptr<Target> target_ = {};
 };
 

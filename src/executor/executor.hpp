@@ -65,6 +65,8 @@ struct Approval {
   std::string problem = {};
 };
 
+struct Result;
+
 // Who asks for a command, for the audit record, of which each has 1 KiB at most. Nothing is judged
 // by it.
 struct Caller {
@@ -93,6 +95,9 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
+  // How long it may wait for its turn, see ExecutorOptions::max_concurrent. After that it does not
+  // start.
+  std::chrono::milliseconds max_wait = no_limit;
   // Without output for so long it ends like by its timeout. Empty: the executor's, and none for a
   // background command.
   std::optional<std::chrono::milliseconds> idle_timeout = {};
@@ -115,17 +120,17 @@ struct Command {
   // What `argv` is given to run in a file, for the audit record. No policy reads it.
   std::string code = {};
 
-  // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the thread that
-  // drives the command: the caller of run(), or the library's event thread after start(). The rules
-  // for callbacks stand in ProcessOptions; on_end and on_audit have the same.
+  // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the caller of run(),
+  // or after start() by a thread of this library. The rules for callbacks stand in ProcessOptions;
+  // on_end and on_audit have the same.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;
   Function<void()> on_heartbeat = {};
 
-  // Called once, by the same thread, when a command that start() has started has ended and was
-  // recorded, just before done() is true and wait() returns. Not called when it was refused or did
-  // not start.
-  Function<void()> on_end = {};
+  // Called once, by the same thread and after all others, when a command that start() has started
+  // has ended and was recorded: done() is true, and it may start the next command. The last handle
+  // waits for it. Not called when the command was refused or did not start.
+  Function<void(const Result&)> on_end = {};
 
   // Asks a person, in place of the executor's on_ask. Called in the thread that has called run() or
   // start(), which wait for it without a bound of their own, when nothing refuses the command and
@@ -236,6 +241,7 @@ class Execution {
   struct State;  // internal
 
  private:
+  friend class Executor;
   std::shared_ptr<State> state_ = {};
 };
 
@@ -255,13 +261,14 @@ struct ExecutorOptions {
   std::chrono::milliseconds max_timeout = std::chrono::hours(1);
   std::chrono::milliseconds idle_timeout = no_limit;  // of commands that bring none
   std::chrono::milliseconds kill_grace = std::chrono::milliseconds(500);  // SIGTERM to SIGKILL
-  // How many commands of this executor and its copies run at a time; 0: any number. Others wait in
-  // run() or start(), which block meanwhile, and start in the order in which they came. They are
-  // judged before they wait, and have the state that their session had then. Timeouts count from
-  // the start of a command. A cancel ends the wait: the outcome is `cancelled`, and nothing was
-  // started. Commands with Command::background neither wait nor count; JobOptions::max_running
-  // bounds those of Jobs. In callbacks of started commands, which cannot wait, a command that would
-  // have to wait is not started. Callbacks of run() must not run commands that might wait for it.
+  // How many commands of this executor and its copies run at a time; 0: any number. Others wait,
+  // and start in the order in which they came: run() blocks meanwhile, and start() returns at once,
+  // with a handle that waits. They are judged before they wait, and have the state that their
+  // session had then. Timeouts count from the start of a command. A cancel ends the wait, or
+  // Command::max_wait: the outcome is `cancelled` or `not_started`, and nothing was started.
+  // Commands with Command::background neither wait nor count; JobOptions::max_running bounds those
+  // of Jobs. In callbacks of started commands run() cannot wait: a command that would have to is
+  // not started. Callbacks of run() must not run commands that might wait for it.
   std::size_t max_concurrent = 0;
   std::size_t max_output = std::size_t{1} << 20;  // bytes kept per stream: its head and its tail
   // When set: a stream that outgrows max_output goes whole to a file here, which commands and the
@@ -352,8 +359,9 @@ class Executor {
   Result run(const Command& command) const;
   Result run(std::string_view script) const;
 
-  // Starts and returns at once, unless it waits for max_concurrent; when it was refused or could
-  // not start, the handle is done already.
+  // Starts and returns at once. A command that has to wait for max_concurrent starts later, by a
+  // thread of this library: its handle is used like any other meanwhile. When a command was refused
+  // or could not start, the handle is done already.
   Execution start(const Command& command) const;
 
   // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
@@ -393,8 +401,9 @@ class Executor {
   // nothing.
   virtual std::string describe_place() const;
 
-  struct Gate;       // internal, as the next one
+  struct Gate;       // internal, as the next ones
   struct Admission;  // a command that passes the gate, and becomes a process
+  class Queued;      // one that waits for its turn
 
  protected:
   Executor() = default;
@@ -409,6 +418,11 @@ class Executor {
  private:
   // Turns an admitted command into the process that carries it out.
   virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
+  // For a command that starts later.
+  virtual std::shared_ptr<const Executor> copy() const = 0;
+  // The last part of start(), for a command that has its turn.
+  void launch(const Command& command, Admission& admission,
+              const std::shared_ptr<Execution::State>& state) const;
   const FilesElsewhere* elsewhere() const noexcept;
   // The home directory that `~` means in a command; empty when it is not known.
   virtual std::string home(const Command& command, std::string_view work_dir) const;
@@ -490,6 +504,7 @@ class LocalExecutor : public Executor {
   struct Place;
   LocalExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
+  std::shared_ptr<const Executor> copy() const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};
 };

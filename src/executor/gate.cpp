@@ -338,13 +338,15 @@ void Executor::Admission::screen(const Executor& executor, const Command& given,
 // The steps after screen() may wait: for a person, for a slot, for a place that has to be reached.
 // They come in this order, so that no person is asked about a command that a check refuses, and a
 // command that waits for a person holds no slot.
-void Executor::Admission::admit(const Executor& executor, const Command& given) {
-  const Gate& gate = *executor.gate_;
-  const ExecutorOptions& options = gate.options;
+void Executor::Admission::decide(const Executor& executor, const Command& given) {
   Judgement judgement;
   screen(executor, given, judgement, false);
-  if (admitted() && question.must_ask) ask(gate, this->command(given));
-  if (!admitted() || !gate.take_slot(given, *this)) return;
+  if (admitted() && question.must_ask) ask(*executor.gate_, this->command(given));
+}
+
+void Executor::Admission::prepare(const Executor& executor, const Command& given) {
+  const Gate& gate = *executor.gate_;
+  const ExecutorOptions& options = gate.options;
   const Command& command = this->command(given);
   process.work_dir = directory.path;
   process.work_dir_fd = directory.fd.get();
@@ -372,6 +374,35 @@ void Executor::Admission::admit(const Executor& executor, const Command& given) 
   process.heartbeat = command.heartbeat;
   process.on_heartbeat = command.on_heartbeat;
   if (auto placed = executor.place(command, *this); !placed) this->fail(placed.error(), "setup");
+}
+
+// The slot is owned by the Ending, so it is given back also when the command does not start.
+void Executor::Gate::own_slot(Admission& admission) const {
+  admission.ending.slot =
+      owner_of(&slots, [](void* taken) { static_cast<Slots*>(taken)->give_back(); });
+}
+
+void Executor::Gate::take_slot(const Command& command, Admission& admission) const {
+  const auto until = in_event_thread() ? Clock::now() : later(Clock::now(), command.max_wait);
+  if (!needs_slot(command)) return;
+  if (slots.take(options.max_concurrent, command.cancel, until)) return own_slot(admission);
+  reject_waiting(command, command.cancel && command.cancel->cancelled(), admission);
+}
+
+void Executor::Gate::reject_waiting(const Command& command, bool is_cancelled,
+                                    Admission& admission) const {
+  Error error = cancelled_before_start();
+  if (!is_cancelled) {
+    error.system_error = 0;
+    error.message =
+        concat("as many commands run as may run at a time (%), %",
+               {options.max_concurrent,
+                in_event_thread()
+                    ? std::string("and run() cannot wait for their end in a callback "
+                                  "of a started command: use start()")
+                    : concat("and none has ended within % s", {seconds_text(command.max_wait)})});
+  }
+  admission.fail(error, step_name(SpawnStep::setup));
 }
 
 // The folders that commands may change, for the advice on a failure.
@@ -470,7 +501,9 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
 Result Executor::run(const Command& command) const {
   const CancellationPause pause;
   Admission admission;
-  admission.admit(*this, command);
+  admission.decide(*this, command);
+  if (admission.admitted()) gate_->take_slot(command, admission);
+  if (admission.admitted()) admission.prepare(*this, command);
   Result& result = admission.result;
   admission.process.keep_input_open = false;  // there is no handle to write to it
   if (admission.admitted()) {

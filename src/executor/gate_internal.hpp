@@ -85,8 +85,10 @@ struct Executor::Admission {
   // `judgement` is filled `in_full` when that is asked for or needed, and has nothing but the
   // policy's verdict otherwise.
   void screen(const Executor& executor, const Command& given, Judgement& judgement, bool in_full);
-  // The same, and makes the process that carries it out.
-  void admit(const Executor& executor, const Command& given);
+  // The same, then asks a person where one must decide.
+  void decide(const Executor& executor, const Command& given);
+  // Makes the process that carries out an admitted command, which has its slot.
+  void prepare(const Executor& executor, const Command& given);
 
   // The command that is judged and run.
   const Command& command(const Command& given) const { return in_session ? *in_session : given; }
@@ -160,8 +162,16 @@ struct Executor::Gate {
   Expected<void> set_up_guards();
   Expected<void> set_up_audit(const ExecutorWings& wings);
   Expected<void> set_up_files();
-  // Takes a slot for a command that needs one. False: the admission says why it does not run.
-  bool take_slot(const Command& command, Admission& admission) const;
+  // Whether a command takes a slot of max_concurrent.
+  bool needs_slot(const Command& command) const {
+    return options.max_concurrent != 0 && !command.background;
+  }
+  // Waits for a slot if the command needs one; otherwise the admission says why it does not run.
+  void take_slot(const Command& command, Admission& admission) const;
+  // The slot that was taken is given back when the command has ended, or does not start.
+  void own_slot(Admission& admission) const;
+  // Refuses a command that is still in the line: it was cancelled, or waits for too long.
+  void reject_waiting(const Command& command, bool is_cancelled, Admission& admission) const;
   // Counts the files of a command that has ended, and removes the oldest when there are too many.
   void bound_spilled(const ProcessResult& ended, Result& told) const;
   // What asks a person about a command; empty: nothing can.

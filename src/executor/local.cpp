@@ -294,6 +294,10 @@ Expected<void> open_session_pipe(Executor::Admission& admission) {
 
 }  // namespace
 
+std::shared_ptr<const Executor> LocalExecutor::copy() const {
+  return new_shared<LocalExecutor>(*this);
+}
+
 // Called by admit(). What a session has unset goes after confine(), which adds weak variables.
 Expected<void> LocalExecutor::place(const Command& command, Admission& admission) const {
   auto home = place_->next_home();

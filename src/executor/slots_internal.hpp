@@ -4,7 +4,7 @@
 //      |
 //      +-----none is free----> in the line --gets a slot--> running
 //                                   |
-//                                   +-------cancelled-----> not started
+//                                   +-------cancelled, waited too long--> not started
 #pragma once
 
 #include "base/base.hpp"
@@ -18,17 +18,27 @@ inline namespace v0_1 {
 // no later command can take it. Thread-safe.
 class Slots {
  public:
-  // Takes one of `count` slots. False if `cancel` came first, or if there is none and the caller
-  // may not wait, as it is the thread on which the commands that have one end.
-  bool take(std::size_t count, const std::optional<CancelToken>& cancel);
+  // One that waits. `called` is called once, when it has a slot, in the thread that has given that
+  // back.
+  struct Waiter {
+    Function<void()> called = {};
+  };
+
+  // Takes one of `count` slots, if one is free.
+  bool take_free(std::size_t count);
+  // The same, or else stands in the line. True: it has a slot, and is not called.
+  bool take(std::size_t count, const std::shared_ptr<Waiter>& waiter);
+  // Leaves the line. False: it is not there, as it has got a slot.
+  bool leave(const std::shared_ptr<Waiter>& waiter);
+  // Takes a slot, and blocks until there is one. False if `cancel` or the deadline came first.
+  bool take(std::size_t count, const std::optional<CancelToken>& cancel,
+            std::chrono::steady_clock::time_point deadline);
   void give_back();
 
  private:
-  struct Waiter;
-
   std::mutex mutex_ = {};
   std::size_t taken_ = 0;
-  Waiter* first_ = nullptr;  // the line, on the stacks of the threads that wait
+  std::list<std::shared_ptr<Waiter>> line_ = {};
 };
 
 }  // namespace v0_1

@@ -163,9 +163,9 @@ bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& fai
     reported->report(false);
     next(stream, bytes);
   };
-  command.on_end = [reported = events, next = std::move(command.on_end)] {
+  command.on_end = [reported = events, next = std::move(command.on_end)](const Result& result) {
+    next(result);
     reported->report(true);
-    next();
   };
   execution = executor.start(command);
   if (execution.pid() < 0) {

@@ -1,16 +1,16 @@
 // One job.
 //
-// A job is an Execution with a name. The event thread of the process room reports to the job's
+// A job is an Execution with a name. The callback thread of the process room reports to the job's
 // Events: it counts output, records the end, and writes a byte to the pipe of each waiting thread.
 //
-//   event thread --on_output, on_end--> Events --pipe--> Waiter in wait() or run()
+//   callback thread --on_output, on_end--> Events --pipe--> Waiter in wait() or run()
 //
 // The callbacks own the Events, not the job. The process owns its callbacks and the job owns the
-// process: callbacks that owned the job would keep both for ever, or would let the event thread
+// process: callbacks that owned the job would keep both for ever, or would let the callback thread
 // destroy a process and wait for itself.
 //
 // Locks are taken in this order: Jobs::State::mutex, Job::mutex, Events::mutex. None is held while
-// a command starts, ends or is waited for. The event thread takes the last one only.
+// a command starts, ends or is waited for. The callback thread takes the last one only.
 #pragma once
 
 #include "jobs/jobs.hpp"
@@ -26,7 +26,7 @@ inline namespace v0_1 {
 struct Jobs::Job {
   class Waiter;
 
-  // Written by the event thread.
+  // Written by the callback thread.
   struct Events {
     std::atomic<std::uint64_t> out_bytes{0};
     std::atomic<std::uint64_t> err_bytes{0};
@@ -70,7 +70,7 @@ struct Jobs::Job {
   // Wraps the callbacks of the command and starts it. On failure, sets the state and the result of
   // `failure`.
   bool start(const Executor& executor, Command& command, JobStatus& failure);
-  // True once the execution is done: after the on_end callback the event thread needs a moment.
+  // True once the execution is done, and on_end has reported it.
   bool has_ended() const;
   // True if a line of the screen matches, after output that the caller has not seen.
   bool shows(const Wait& until) const;

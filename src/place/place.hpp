@@ -180,6 +180,7 @@ class PlaceExecutor : public Executor {
   struct Target;
   PlaceExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
+  std::shared_ptr<const Executor> copy() const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<Target> target_ = {};
 };

@@ -442,6 +442,10 @@ std::string PlaceExecutor::home(const Command& command, std::string_view work_di
   return home ? home : facts().home;
 }
 
+std::shared_ptr<const Executor> PlaceExecutor::copy() const {
+  return new_shared<PlaceExecutor>(*this);
+}
+
 // Called by the gate, once the command is allowed. What is wrong with the other end is a Result:
 // the step `place` when it is not reached, `workspace` when the copy cannot be brought up to date.
 // A copy that was lost in between is made anew, once; a second loss would be a place that cannot

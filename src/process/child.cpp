@@ -13,12 +13,6 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-inline namespace inner {
-
-void call_back(FunctionRef<void()> callback) noexcept { callback(); }
-
-}  // namespace inner
-
 Process::State::Streams::Streams(const ProcessOptions& options)
     : out(Stream::out, options.max_output, options.keep_end_only,
           total_size(options.secrets) <= Redactor::max_total ? Redactor(options.secrets)
@@ -54,6 +48,7 @@ bool Process::State::prepare() {
 bool Process::State::end_start() {
   phase = Phase::over;
   done = true;
+  is_delivered = true;
   return false;
 }
 
@@ -107,6 +102,7 @@ short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const
 }
 
 void Process::State::add_descriptors(std::vector<pollfd>& set) {
+  if (delivery.mailbox) io.out.room = io.err.room = delivery.mailbox->room();
   add_slot(set, slot_out, io.out.open && io.out.room != 0 ? io.out.pipe.get() : -1, POLLIN);
   add_slot(set, slot_err, io.err.open && io.err.room != 0 ? io.err.pipe.get() : -1, POLLIN);
   // Without anything to write, only the reader's end of it is of interest.
@@ -142,12 +138,16 @@ void Process::State::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
 void Process::State::check_time(Clock::time_point now) {
   const bool cancelled = cancel_asked.load() || (options.cancel && options.cancel->cancelled());
   if ((phase == Phase::running || phase == Phase::asked_to_end) && now >= times.heartbeat) {
-    call_back([&] { options.on_heartbeat(); });
+    delivery.beat();
     now = Clock::now();
     times.heartbeat = later(now, options.heartbeat);
   }
   if (phase == Phase::running) {
     if (kill_asked.load() || cancelled) return ask_to_end(Outcome::cancelled, now);
+    // The time that a callback takes is not silence, nor is that in which nothing is read.
+    if (delivery.mailbox && options.idle_timeout != no_limit)
+      times.idle =
+          std::max(times.idle, later(delivery.mailbox->quiet_since(), options.idle_timeout));
     was_idle = now >= times.idle && now < times.timeout;
     if (was_idle || now >= times.timeout) ask_to_end(Outcome::timed_out, now);
   } else if (phase == Phase::asked_to_end && (kill_asked.load() || now >= times.phase_end)) {
@@ -195,31 +195,44 @@ void Process::State::finish() {
     add_to_message("not all of its standard input could be written: " + errno_text(io.input_error));
   fill_output(io.out, result.out, result.out_counts, result.out_file);
   fill_output(io.err, result.err, result.err_counts, result.err_file);
-  call_back([&] { on_end(result); });
-  // A container that they hold may take long to go away. A thread that waits for this end holds it
-  // as well, and frees it last: this thread must not wait.
-  on_end = nullptr;
-  release();
-  const std::lock_guard<std::mutex> lock(mutex);
-  done = true;
-  ended_event.notify_all();
-  if (end_token) end_token->cancel();
+  delivery.end();
 }
 
 // Handles -----------------------------------------------------------------------------------------
+
+inline namespace inner {
+
+Expected<void> add_input(std::string_view bytes, bool is_open, bool was_kept_open,
+                         std::string& waiting) {
+  constexpr std::size_t most = std::size_t{1} << 20;
+  if (!is_open)
+    return with_message(
+        system_error(EPIPE, ""),
+        concat("cannot write to standard input: it was %",
+               {was_kept_open ? "closed, by the program or by close_input()"
+                              : "not kept open: start the command with keep_input_open"}));
+  if (waiting.size() + bytes.size() > most)
+    return make_error(ErrorCode::limit,
+                      "cannot write to standard input: 1 MiB waits to be read already");
+  waiting.append(bytes);
+  return {};
+}
+
+}  // namespace inner
 
 int Process::State::pid() {
   const std::lock_guard<std::mutex> lock(mutex);  // a remote command sets it again at its end
   return result.pid;
 }
 
+// Outside of callbacks a wait is for on_end, too.
 bool Process::State::ended_within(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex);
   if (time.count() <= 0 || in_event_thread()) return done;
   const Clock::time_point until = later(Clock::now(), time);
   if (until != Clock::time_point::max())
-    return ended_event.wait_until(lock, until, [this] { return done; });
-  ended_event.wait(lock, [this] { return done; });
+    return ended_event.wait_until(lock, until, [this] { return is_delivered; });
+  ended_event.wait(lock, [this] { return is_delivered; });
   return true;
 }
 
@@ -238,19 +251,9 @@ bool Process::State::signal_group(int number) {
 }
 
 Expected<void> Process::State::queue_input(std::string_view bytes) {
-  constexpr std::size_t most = std::size_t{1} << 20;
   const std::lock_guard<std::mutex> lock(mutex);
-  if (!io.input_open || io.input_ends)
-    return with_message(system_error(EPIPE, ""),
-                        concat("cannot write to standard input: it was %",
-                               {options.keep_input_open
-                                    ? "closed, by the program or by close_input()"
-                                    : "not kept open: start the command with keep_input_open"}));
-  if (io.queued_input.size() + bytes.size() > most)
-    return make_error(ErrorCode::limit,
-                      "cannot write to standard input: 1 MiB waits to be read already");
-  io.queued_input.append(bytes);
-  return {};
+  return add_input(bytes, io.input_open && !io.input_ends, options.keep_input_open,
+                   io.queued_input);
 }
 
 void Process::State::end_input() {

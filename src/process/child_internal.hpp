@@ -2,6 +2,7 @@
 #pragma once
 
 #include "process/capture_internal.hpp"
+#include "process/delivery_internal.hpp"
 #include "process/plan_internal.hpp"
 #include "process/process.hpp"
 #include "process/process_internal.hpp"
@@ -21,9 +22,6 @@ inline namespace v0_1 {
 inline namespace inner {
 
 std::string next_run_variable(std::uint64_t ticks);
-
-// An exception ends this program: otherwise the command would run on without a deadline.
-void call_back(FunctionRef<void()> callback) noexcept;
 
 }  // namespace inner
 
@@ -73,10 +71,8 @@ struct Process::State {
 
   // Starts, and drives the run to its end in the calling thread.
   ProcessResult run();
-  // Starts, and has the library's thread drive it: see Process::start().
-  static Expected<Process> launch(std::shared_ptr<State> state,
-                                  Function<void(const ProcessResult&)> on_end,
-                                  ProcessResult* failure);
+  // Starts, and has the engine drive it: see Process::start().
+  static Expected<Process> launch(std::shared_ptr<State> state, ProcessResult* failure);
 
   // False: it has not started, as `result` says. `at_once`: the caller drives this run alone, so
   // that the start may leave errors to the end, and hold the program's ends of the pipes until its
@@ -147,6 +143,8 @@ struct Process::State {
   // The three streams, and the directory for files of long output.
   struct Streams {
     explicit Streams(const ProcessOptions& options);
+    // Nothing more is read: the driver, or the delivery of what was read, must make room before.
+    bool is_full() const { return (out.open && out.room == 0) || (err.open && err.room == 0); }
     Output out;
     Output err;
     UniqueFd spill_directory = UniqueFd();  // when the caller has not opened it
@@ -221,6 +219,40 @@ struct Process::State {
   bool reads_in_place = false;           // no hash, mask, callback or terminal needs the bytes
   Streams io;
   Timers times = Timers();
+
+ public:
+  // What becomes of what a run brings, and of its end: see delivery.cpp.
+  class Delivery {
+   public:
+    explicit Delivery(State& state) : state_(state) {}
+    Delivery(const Delivery&) = delete;
+    Delivery& operator=(const Delivery&) = delete;
+
+    // For the thread that drives the run.
+    void put(Output& output, std::string_view bytes);
+    void beat();
+    void end();
+    // For a delivery thread. True: there may be more, after others had their turn.
+    bool deliver(Reactor& reactor);
+
+    // What a started run brings waits here. Null: the thread that drives the run delivers at once.
+    std::unique_ptr<Mailbox> mailbox = {};
+    bool has_callbacks = false;  // of the program, and not only of this library
+    // The end of a started command: what completes its result, before done() is true, and what
+    // gets the result afterwards.
+    Function<void(const ProcessResult&)> conclude = {};
+    Function<void(const ProcessResult&)> on_end = {};
+
+   private:
+    void hand_on(Output& output, std::string_view bytes);
+    void complete();
+
+    State& state_;
+    bool is_complete_ = false;
+  };
+  Delivery delivery{*this};
+
+ protected:
   std::mutex mutex = {};
   // Below the mutex.
   std::unique_ptr<TerminalEmulator> terminal = {};  // null: it has none
@@ -240,12 +272,12 @@ struct Process::State {
   void fill_output(Output& output, std::string& text, OutputCounts& counts, std::string& file);
 
   std::size_t slots[slot_count] = {};
-  Function<void(const ProcessResult&)> on_end = {};
   // Below the mutex.
   std::condition_variable ended_event = {};
   std::optional<CancelToken> end_token = {};  // the same for poll(), once a handle asks for it
   bool reaped = false;
   bool done = false;
+  bool is_delivered = false;
 };
 
 // A program of this host: our child, or the child of a supervisor that is ours.
@@ -280,7 +312,6 @@ class LocalRun final : public Process::State {
   void leader_ended(ReadBuffer& buffer, Clock::time_point now);
   void kill_background();
   void kill_scattered(Clock::time_point now);
-  bool held() const;
   bool find_escaped();
   void signal_escaped(int number);
   bool supervised() const;

@@ -23,9 +23,9 @@ void Process::State::output_event(Output& output, short events, ReadBuffer& buff
 }
 
 void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time_point now) {
-  // So many and no more: `yes` must not keep a deadline from being seen. A callback may take its
-  // time, so that the clock is looked at after each; so may a screen, of which three bytes can fill
-  // every cell.
+  // So many and no more: `yes` must not keep a deadline from being seen. A callback of run() may
+  // take its time, so that the clock is looked at after each; so may a screen, of which three bytes
+  // can fill every cell.
   const int most_reads = options.on_output || terminal ? 1 : 16;
   for (int count = 0; count < most_reads && output.room != 0; ++count) {
     const std::size_t most = std::min(buffer_size, output.room);
@@ -73,7 +73,6 @@ void Process::State::end_output(Output& output) {
 
 void Process::State::keep_output(Output& output, std::string_view bytes) {
   if (bytes.empty()) return;
-  if (options.hash_output) output.hash.add(bytes);
   if (!options.spill_dir.empty()) spill(output, bytes);
   std::string answers;
   {
@@ -84,7 +83,7 @@ void Process::State::keep_output(Output& output, std::string_view bytes) {
   }
   // A terminal answers at once, beside what waits to be read. Without room the answer is lost.
   if (!answers.empty() && drives_terminal()) (void)write_to_pipe(output.pipe.get(), answers);
-  call_back([&] { options.on_output(output.stream, bytes); });
+  delivery.put(output, bytes);
 }
 
 void Process::State::spill(Output& output, std::string_view bytes) {
@@ -139,7 +138,6 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   text = output.capture.text(&counts);
   counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
-  if (options.hash_output) counts.sha256 = output.hash.hex();
   file = output.spill.path;
   if (output.read_error != 0)
     add_to_message(concat(

@@ -168,7 +168,7 @@ void LocalRun::check_disk(Clock::time_point now) {
 
 Clock::time_point LocalRun::deadline() const {
   if (phase != Phase::draining) return State::deadline();
-  return held() ? Clock::time_point::max() : times.drain;
+  return io.is_full() ? Clock::time_point::max() : times.drain;
 }
 
 void LocalRun::check_time(Clock::time_point now) {
@@ -177,7 +177,7 @@ void LocalRun::check_time(Clock::time_point now) {
     if (phase == Phase::running && now >= times.disk_check) check_disk(now);
   } else if (!io.out.open && !io.err.open) {
     finish();
-  } else if (held()) {
+  } else if (io.is_full()) {
     times.drain = times.drain_end = later(now, options.max_drain);
   } else if (now >= times.drain) {
     // No data came for a while: the processes that hold the pipes are not in the group.
@@ -249,11 +249,6 @@ void LocalRun::kill_scattered([[maybe_unused]] Clock::time_point now) {
   times.drain_end = later(now, std::min(options.drain, std::chrono::milliseconds(100)));
   times.drain = times.drain_end;
 #endif
-}
-
-// The driver must make room before the pipes are read further.
-bool LocalRun::held() const {
-  return (io.out.open && io.out.room == 0) || (io.err.open && io.err.room == 0);
 }
 
 // Finds descendants outside the process group. True: found new ones.

@@ -1,8 +1,9 @@
-// Public functions, and the thread that watches all started programs.
+// Public functions, and the handle on a started program.
 
 #include "process/process.hpp"
 #include "process/child_internal.hpp"
 #include "process/plan_internal.hpp"
+#include "process/reactor_internal.hpp"
 #include "process/remote_internal.hpp"
 #include "process/start_internal.hpp"
 
@@ -25,183 +26,29 @@ ProcessResult run_process(const ProcessOptions& options) {
   return LocalRun(options).run();
 }
 
-// Many children -----------------------------------------------------------------------------------
-
-namespace {
-
-// Id of the process in which this thread calls callbacks, or 0. A fork made in a callback copies
-// the value and has no such thread, so the id is compared.
-thread_local pid_t event_thread_of = 0;
-
-}  // namespace
-
-inline namespace inner {
-
-bool in_event_thread() noexcept { return event_thread_of != 0 && event_thread_of == ::getpid(); }
-
-void abort_in_callback(const char* function) {
-  std::fprintf(stderr,
-               "codeexec: %s was called in a callback of a started program, on the thread that it "
-               "would wait for\n",
-               function);
-  std::abort();
-}
-
-}  // namespace inner
-
-// The thread owns `running`; handles hand over through `incoming` and wake it by the pipe.
-//
-// The last handle joins the thread. One that is dropped in a callback, on the thread itself, cannot
-// do that: it leaves its reference to `self`, and the thread ends when nothing runs any more.
-struct Process::Reactor {
-  static std::shared_ptr<Reactor> shared(int& error);
-  Reactor() = default;
-  Reactor(const Reactor&) = delete;
-  Reactor& operator=(const Reactor&) = delete;
-  ~Reactor();
-
-  void add(std::shared_ptr<State> state);
-  void wake();
-  // Takes the reference of a handle that may not wait.
-  void keep(std::shared_ptr<Reactor> handle);
-  // False in a fork of the process that made it, which has no such thread.
-  bool is_ours() const { return owner == ::getpid(); }
-
- private:
-  int begin();
-  static void* thread_main(void* self);
-  void loop();
-
-  pid_t owner = -1;
-  pthread_t thread = {};
-  bool has_thread = false;
-  UniqueFd wake_in = UniqueFd();
-  UniqueFd wake_out = UniqueFd();
-  std::list<std::shared_ptr<State>> running = {};
-  std::mutex mutex = {};
-  std::list<std::shared_ptr<State>> incoming = {};
-  std::shared_ptr<Reactor> self = {};
-  bool ending = false;
-};
-
-std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
-  struct Shared {
-    std::mutex mutex = {};
-    std::weak_ptr<Reactor> reactor = {};
-  };
-  // Never destroyed: handles in static objects may end after it would.
-  static Shared& current = *new Shared;
-  const std::lock_guard<std::mutex> lock(current.mutex);
-  std::shared_ptr<Reactor> reactor = current.reactor.lock();
-  if (reactor && reactor->is_ours()) return reactor;
-  reactor = new_shared<Reactor>();
-  error = reactor->begin();
-  if (error != 0) return nullptr;
-  current.reactor = reactor;
-  return reactor;
-}
-
-int Process::Reactor::begin() {
-  owner = ::getpid();
-  if (!make_pipe(wake_out, wake_in)) return errno;
-  set_nonblocking(wake_out);
-  set_nonblocking(wake_in);
-  const int error = start_thread(&thread, thread_main, this);
-  has_thread = error == 0;
-  return error;
-}
-
-Process::Reactor::~Reactor() {
-  if (!has_thread) return;
-  if (::pthread_equal(thread, ::pthread_self())) {
-    event_thread_of = 0;
-    ::pthread_detach(thread);
-    return;
-  }
-  {
-    const std::lock_guard<std::mutex> lock(mutex);
-    ending = true;
-  }
-  wake();
-  ::pthread_join(thread, nullptr);
-}
-
-void Process::Reactor::add(std::shared_ptr<State> state) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex);
-    incoming.push_back(std::move(state));
-  }
-  wake();
-}
-
-void Process::Reactor::wake() {
-  // A full pipe wakes the thread as well. If the kernel lacks memory, this tries again: after a
-  // lost wake-up the thread would wait without end.
-  while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
-    ::poll(nullptr, 0, 1);
-}
-
-// Under the mutex to the end: with the reference the thread may destroy this object.
-void Process::Reactor::keep(std::shared_ptr<Reactor> handle) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  self.swap(handle);
-  wake();
-}
-
-void* Process::Reactor::thread_main(void* self) {
-  event_thread_of = ::getpid();
-  static_cast<Reactor*>(self)->loop();
-  return nullptr;
-}
-
-void Process::Reactor::loop() {
-  State::ReadBuffer buffer;
-  std::vector<pollfd> set;
-  for (;;) {
-    Clock::time_point deadline = Clock::time_point::max();
-    std::shared_ptr<Reactor> last;
-    {
-      const std::lock_guard<std::mutex> lock(mutex);
-      if (ending) return;
-      // A request to a new run may have woken this thread before the run was in the list. That
-      // wake-up is spent, so each new run gets one step without waiting.
-      if (!incoming.empty()) deadline = Clock::now();
-      running.splice(running.end(), incoming);
-      if (running.empty()) last.swap(self);
-    }
-    last.reset();
-    if (!in_event_thread()) return;  // that was the last reference, and this object is gone
-    set.clear();
-    set.push_back({wake_out.get(), POLLIN, 0});
-    for (const std::shared_ptr<State>& state : running) {
-      state->add_descriptors(set);
-      deadline = std::min(deadline, state->deadline());
-    }
-    wait_for_events(set, deadline);
-    if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
-    for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
-    for (auto at = running.begin(); at != running.end();)
-      at = (*at)->over() ? running.erase(at) : std::next(at);
-  }
-}
-
 Expected<Process> Process::start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end,
                                  ProcessResult* failure) {
-  return State::launch(new_run(std::move(options)), std::move(on_end), failure);
+  auto state = new_run(std::move(options));
+  state->delivery.has_callbacks = static_cast<bool>(on_end);
+  state->delivery.on_end = std::move(on_end);
+  return State::launch(std::move(state), failure);
 }
 
-Expected<Process> Process::State::launch(std::shared_ptr<State> state,
-                                         Function<void(const ProcessResult&)> on_end,
-                                         ProcessResult* failure) {
+Expected<Process> Process::State::launch(std::shared_ptr<State> state, ProcessResult* failure) {
   const CancellationPause pause;
-  state->on_end = std::move(on_end);
+  const ProcessOptions& options = state->options;
+  Delivery& handed = state->delivery;
+  if (options.on_output || options.on_heartbeat) handed.has_callbacks = true;
+  if (handed.has_callbacks || handed.conclude || options.hash_output)
+    handed.mailbox = std::make_unique<Mailbox>();
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);
-  if (!reactor)
+  if (reactor) error = reactor->begin_delivery(*state);
+  if (error != 0)
     state->fail(SpawnStep::setup, error,
                 concat("cannot start the thread for processes: %", {errno_text(error)}));
-  if (!reactor || !state->start(false)) {
+  if (error != 0 || !state->start(false)) {
     if (failure) *failure = state->result;
     return with_message(system_error(state->result.system_error, ""), state->result.message);
   }
@@ -228,14 +75,9 @@ Process::~Process() { end(); }
 void Process::end() noexcept {
   if (!state_) return;
   if (!reactor_->is_ours()) {
-    // In a fork of the host both objects are leaked on purpose: the process and the thread that
-    // their destructors would end do not exist here. This takes no memory from the heap, which the
-    // fork may have left locked.
-    alignas(std::shared_ptr<State>) unsigned char state[sizeof state_];
-    alignas(std::shared_ptr<Reactor>) unsigned char reactor[sizeof reactor_];
-    ::new (static_cast<void*>(state)) std::shared_ptr<State>(std::move(state_));
-    ::new (static_cast<void*>(reactor)) std::shared_ptr<Reactor>(std::move(reactor_));
-    return;
+    // The process and the threads that their destructors would end do not exist here.
+    leak(state_);
+    return leak(reactor_);
   }
   const CancellationPause pause;
   state_->kill_asked.store(true);

@@ -124,13 +124,14 @@ struct ProcessOptions {
   bool keep_background = false;
 
   std::optional<CancelToken> cancel = {};  // stops the run like a timeout
-  // Callbacks. run_process() calls them in its caller's thread. Those of all started programs,
-  // on_end among them, share one thread of this library. They should return soon: until then no
-  // output is read and no deadline is kept, of any started program; deadlines are looked at after
-  // each call. In that thread they may start programs and use handles, also their own, but not
-  // wait: wait() on one that is not done() ends this program with a message, wait_for() returns
-  // done() at once, and a handle that goes away has its program killed without waiting for that.
-  // An exception that leaves a callback ends this program, too (std::terminate).
+  // Callbacks. run_process() calls them in its caller's thread, and looks at deadlines after each
+  // call. Those of all started programs, on_end among them, share one thread of this library, which
+  // does nothing else: deadlines are kept and output is read whatever they do. One that takes long
+  // holds up the callbacks of other programs, and its own program when 256 KiB of its output wait.
+  // In that thread they may start programs and use handles, also their own, but not wait: wait() on
+  // one that is not done() ends this program with a message, wait_for() returns done() at once, and
+  // a handle that goes away has its program killed without waiting for that. An exception that
+  // leaves a callback ends this program, too (std::terminate).
   // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;  // zero or less: never, too
@@ -187,15 +188,16 @@ struct ProcessResult {
 // each case. A process that does not die within two seconds is given up, and `message` says so.
 ProcessResult run_process(const ProcessOptions& options);
 
-// A running program. All started programs share one thread of this library. The thread begins with
-// the first Process and has ended when the destructor of the last one returns (in a callback: soon
-// after). Members are safe from any thread (except moving and destroying). In a child that the host
-// makes by fork(2), they do nothing.
+// A running program. All started programs share the threads of this library: one that watches
+// them, and when they are needed one for callbacks and one for the library's own work at the end of
+// a command. They begin with the first Process and have ended when the destructor of the last one
+// returns (in a callback: soon after). Members are safe from any thread (except moving and
+// destroying). In a child that the host makes by fork(2), they do nothing.
 class Process {
  public:
-  // `on_end`, when given, is called once in this library's thread with the final result, before
-  // done() is true and wait() returns; ProcessOptions has the rules for callbacks. It is not called
-  // if the start fails. `failure`, when given, then holds all that is known; the error has the same
+  // `on_end`, when given, is called once with the final result, when done() is true and all other
+  // callbacks have returned; ProcessOptions has the rules for callbacks. It is not called if the
+  // start fails. `failure`, when given, then holds all that is known; the error has the same
   // errno and message.
   static Expected<Process> start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end = {},
@@ -203,12 +205,13 @@ class Process {
 
   Process(Process&& other) noexcept;
   Process& operator=(Process&& other) noexcept;
-  // Kills the process group at once, with SIGKILL, and waits for the end (but in a callback).
+  // Kills the process group at once, with SIGKILL, and waits for the end and for callbacks that
+  // still run (but in a callback).
   ~Process();
 
   int pid() const noexcept;
   bool done() const;
-  // True when it has ended within that time.
+  // True when it has ended within that time, and on_end has returned.
   bool wait_for(std::chrono::milliseconds time) const;
   // The reference is valid as long as this object.
   const ProcessResult& wait() const;
@@ -230,8 +233,9 @@ class Process {
   // What the terminal of the program shows, or showed when it ended.
   //   Errors: unsupported if it has none (ProcessOptions::terminal).
   Expected<TerminalScreen> screen() const;
-  // Gives the terminal another size; rows or columns of 0 stay as they are. Returns at once: the programs on it get SIGWINCH soon, and before what is written later. On the screen,
-  // lines are cut or padded, and rows go from the top only to keep the line of the cursor.
+  // Gives the terminal another size; rows or columns of 0 stay as they are. Returns at once: the
+  // programs on it get SIGWINCH soon, and before what is written later. On the screen, lines are
+  // cut or padded, and rows go from the top only to keep the line of the cursor.
   //   Errors: unsupported if it has none, or is in a place with an agent that cannot; io if it has
   //   ended; invalid_argument.
   Expected<void> resize(TerminalSize size) const;
@@ -239,15 +243,15 @@ class Process {
   // What the stream brought since `cursor`, as far as it is still kept; see OutputChunk.
   OutputChunk read(Stream stream, std::uint64_t cursor, std::size_t max_lines = unbounded) const;
 
-  struct State;  // internal
+  struct State;    // internal, as the next one
+  struct Reactor;  // the threads that drive all states of start()
 
  private:
-  struct Reactor;  // the thread that drives all states of start()
   Process(std::shared_ptr<State> state, std::shared_ptr<Reactor> reactor) noexcept;
   void end() noexcept;
 
   std::shared_ptr<State> state_ = {};
-  std::shared_ptr<Reactor> reactor_ = {};  // the last handle's end is the thread's end
+  std::shared_ptr<Reactor> reactor_ = {};  // the last handle's end is that of the threads
 };
 
 }  // namespace v0_1

@@ -69,7 +69,8 @@ void RemoteRun::step(const std::vector<pollfd>& set, ReadBuffer& buffer) {
 
 bool RemoteRun::find_end(bool, ReadBuffer& buffer, Clock::time_point now) {
   if (!command_->ended() && !command_->is_lost()) return false;
-  times.ended = now;
+  if (phase != Phase::draining) times.ended = now;
+  phase = Phase::draining;
   for (Output* output : {&io.out, &io.err}) {
     // All that it wrote before its end is in the pipe.
     std::uint64_t before = 0;
@@ -78,6 +79,7 @@ bool RemoteRun::find_end(bool, ReadBuffer& buffer, Clock::time_point now) {
       if (output->open && !command_->ended()) read_output(*output, buffer, now);
     } while (output->bytes_read != before);
   }
+  if (io.is_full()) return true;
   if (command_->ended())
     finish();
   else

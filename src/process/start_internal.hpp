@@ -44,9 +44,14 @@ class CancellationPause {
   int before_ = 0;
 };
 
-// True in the thread that calls the callbacks of started programs. It must not wait for their ends,
-// which it reports itself.
+// True in the threads of the engine, which call the callbacks of started programs and end them:
+// they must not wait for their ends, which they report themselves.
 bool in_event_thread() noexcept;
+
+// Adds bytes to the input that waits to be written to a command.
+//   Errors: as Process::write().
+Expected<void> add_input(std::string_view bytes, bool is_open, bool was_kept_open,
+                         std::string& waiting);
 
 // Ends this program with a message that names the function: waiting would never end.
 [[noreturn]] void abort_in_callback(const char* function);

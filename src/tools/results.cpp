@@ -323,8 +323,8 @@ mcp::ToolResult failed_here(const ToolSet& set, const Error& error) {
 }
 
 // A background command may outlive the roots that it was started for.
-Function<void()> keep_executor(const ToolSet& set, Function<void()> ended) {
-  return [kept = set.owner, ended = std::move(ended)] { ended(); };
+Function<void(const Result&)> keep_executor(const ToolSet& set, Function<void()> ended) {
+  return [kept = set.owner, ended = std::move(ended)](const Result&) { ended(); };
 }
 
 std::string leave_closed_folder(const ToolSet& set, Command& command) {

@@ -271,7 +271,7 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
                                 const ToolOptions& options, ToolChoice choose);
 
 // Keeps the executor for as long as the command may run, and calls `ended` at its end.
-Function<void()> keep_executor(const ToolSet& set, Function<void()> ended);
+Function<void(const Result&)> keep_executor(const ToolSet& set, Function<void()> ended);
 
 // Takes the session of a command out of a folder in which no command may start any more, unless the
 // call names a folder. Returns a note on that, or an empty text.

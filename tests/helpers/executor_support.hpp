@@ -57,6 +57,10 @@ class AuditLog {
     const std::lock_guard<std::mutex> lock(shared_->mutex);
     return std::exchange(shared_->records, {});
   }
+  std::size_t count() const {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    return shared_->records.size();
+  }
 
  private:
   struct Shared {

@@ -76,6 +76,8 @@ expect "examples/sessions.cpp: works" sh -c "./sessions | grep -qx 'test in /usr
 expect "examples/judge_only.cpp: works" sh -c "echo sudo ls | ./judge_only | grep -q '^  sudo, '"
 expect "examples/event_loop.cpp: works" \
   sh -c "test \"\$(./event_loop | sed -n 2,3p | tr '\n' .)\" = '  first.  then first.'"
+expect "examples/when_all.cpp: works" \
+  sh -c "test \"\$(./when_all | tr '\n' ,)\" = 'cancelled: some,failed: one,succeeded: some,'"
 expect "examples/containers.cpp: says that there is no engine" sh -c \
   "! DOCKER_HOST=unix:///nowhere/docker.sock ./containers 2>&1 | grep -v '^no container: '"
 

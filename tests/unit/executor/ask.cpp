@@ -264,7 +264,7 @@ TEST_CASE("ask: start() waits for the answer, and a callback of a command cannot
     thread = std::this_thread::get_id();
     approval.allowed = true;
   };
-  outer.on_end = [&] { inner = here.start(Command::shell("touch two")).wait(); };
+  outer.on_end = [&](const Result&) { inner = here.start(Command::shell("touch two")).wait(); };
   CHECK(here.start(outer).wait().succeeded());
   const bool here_asked = thread == std::this_thread::get_id();
   CHECK(here_asked);

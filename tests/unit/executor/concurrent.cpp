@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <poll.h>
+
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
@@ -97,15 +99,18 @@ TEST_CASE("max_concurrent: commands start in the order in which they came") {
   const LocalExecutor here = make_with(place, 1);
   Holder holder(here);
   std::vector<std::thread> threads;
-  for (int i = 0; i < 6; ++i)
-    threads.push_back(waiting([&, i] {
-      const Command command = Command::shell("echo " + std::to_string(i) + " >> order");
-      const Result r = i % 2 ? here.run(command) : here.start(command).wait();
-      CHECK_MESSAGE(r.succeeded(), describe(r));
-    }));
+  std::vector<Execution> handles;
+  for (int i = 0; i < 6; ++i) {
+    const Command command = Command::shell("echo " + std::to_string(i) + " >> order");
+    if (i % 2 == 0)
+      handles.push_back(here.start(command));
+    else
+      threads.push_back(waiting([&, command] { CHECK(here.run(command).succeeded()); }));
+  }
   CHECK(!support::exists(place.path() + "/order"));
   holder.let_go();
   for (std::thread& thread : threads) thread.join();
+  for (const Execution& handle : handles) CHECK_MESSAGE(handle.wait().succeeded(), "a handle");
   CHECK(support::read_file(place.path() + "/order") == "0\n1\n2\n3\n4\n5\n");
 }
 
@@ -119,22 +124,26 @@ TEST_CASE("max_concurrent: a cancel ends the wait, and those behind go on") {
   Holder holder(here);
   Command command = Command::shell("touch never");
   command.cancel.emplace();
-  std::atomic<int> cancelled{0};
-  std::vector<std::thread> threads;
-  for (const bool started : {false, true})
-    threads.push_back(waiting([&, started] {
-      const Result r = started ? here.start(command).wait() : here.run(command);
-      CHECK(r.outcome == Outcome::cancelled);
-      CHECK(r.message == "cancelled before it was started");
-      CHECK(r.command == "touch never");
-      CHECK(r.work_dir == here.workspace());
-      CHECK(r.pid == -1);
-      ++cancelled;
-    }));
+  const auto is_cancelled = [&](const Result& r) {
+    CHECK(r.outcome == Outcome::cancelled);
+    CHECK(r.message == "cancelled before it was started");
+    CHECK(r.command == "touch never");
+    CHECK(r.work_dir == here.workspace());
+    CHECK(r.pid == -1);
+  };
+  std::atomic<bool> is_over{false};
+  std::thread blocked = waiting([&] {
+    is_cancelled(here.run(command));
+    is_over = true;
+  });
+  const Execution handle = here.start(command);
   std::thread behind = waiting([&] { CHECK(here.run("touch behind").succeeded()); });
-  CHECK(cancelled == 0);
+  CHECK(!is_over);
+  CHECK(!handle.done());
   command.cancel->cancel();
-  for (std::thread& thread : threads) thread.join();
+  blocked.join();
+  is_cancelled(handle.wait());
+  CHECK(handle.done());
   // One whose token is cancelled before does not wait at all.
   CHECK(here.run(command).outcome == Outcome::cancelled);
   CHECK(!support::exists(place.path() + "/behind"));
@@ -161,11 +170,16 @@ TEST_CASE("max_concurrent: the time of the wait does not count") {
       Holder holder(here);
       Command command = Command::shell("echo in time");
       command.timeout = time;
-      std::thread thread =
-          waiting([&] { r = started ? here.start(command).wait() : here.run(command); });
+      Execution handle;
+      std::thread thread;
+      if (started)
+        handle = here.start(command);
+      else
+        thread = waiting([&] { r = here.run(command); });
       std::this_thread::sleep_for(time + milliseconds(100));
       holder.let_go();
-      thread.join();
+      if (started) r = handle.wait();
+      if (!started) thread.join();
       if (r.outcome == Outcome::exited) break;
     }
     CHECK_MESSAGE(r.out == "in time\n", describe(r));
@@ -225,28 +239,117 @@ TEST_CASE("max_concurrent: a slot is given back before the record, also by what 
   CHECK(records == 12);
 }
 
-TEST_CASE("max_concurrent: callbacks of started commands start others only if a slot is free") {
+TEST_CASE("max_concurrent: callbacks of started commands start others, and run none that waits") {
   const TempDir place;
   const LocalExecutor here = make_with(place, 1);
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::vector<Execution> others;
-  Result in_time;
+  Execution other;
+  Result none;
+  bool was_done = true;
   Command command = Command::shell("echo begun; sleep 0.01");
-  const auto start_other = [&] {
-    const std::lock_guard<std::mutex> lock(mutex);
-    others.push_back(here.start(Command::shell("echo other")));
-    changed.notify_all();
+  command.on_output = [&](codeexec::Stream, std::string_view) {
+    none = here.run("echo never");
+    other = here.start(Command::shell("echo other"));
+    was_done = other.done();
   };
-  command.on_output = [&](codeexec::Stream, std::string_view) { start_other(); };
-  command.on_end = start_other;
-  const Execution first = here.start(command);
-  std::unique_lock<std::mutex> lock(mutex);
-  REQUIRE(changed.wait_for(lock, safety, [&] { return others.size() == 2; }));
-  const Result none = others[0].wait();
+  CHECK(here.start(command).wait().succeeded());
   CHECK(none.outcome == Outcome::not_started);
   CHECK(has(none.message, "as many commands run as may run at a time (1)"));
-  CHECK(others[1].pid() > 0);
-  lock.unlock();
-  CHECK(others[1].wait().out == "other\n");
+  CHECK(!was_done);
+  CHECK(other.wait().out == "other\n");
+}
+
+TEST_CASE("max_concurrent: a handle that waits for its turn is one like any other") {
+  const TempDir place;
+  const LocalExecutor here = make_with(place, 1);
+  Holder holder(here);
+  Command command = Command::shell("pwd; cat; echo $A");
+  command.environment = {{"A", "of the command"}};
+  command.keep_input_open = true;
+  std::atomic<int> ends{0};
+  command.on_end = [&](const Result& r) { ends += r.succeeded() ? 1 : 100; };
+  const Execution handle = here.start(command);
+  CHECK(!handle.done());
+  CHECK(!handle.wait_for(milliseconds(1)));
+  CHECK(handle.pid() == -1);
+  CHECK(handle.asked().command == command.script);
+  CHECK(handle.asked().work_dir == here.workspace());
+  CHECK(handle.read(codeexec::Stream::out, 0).text.empty());
+  CHECK(!handle.screen());
+  pollfd entry = {handle.descriptor(), POLLIN, 0};
+  REQUIRE(entry.fd >= 0);
+  CHECK(::poll(&entry, 1, 0) == 0);
+  CHECK(handle.write("typed before\n"));
+  const auto too_much = handle.write(std::string(std::size_t{1} << 20, 'x'));
+  REQUIRE(!too_much);
+  CHECK(too_much.error().code == codeexec::ErrorCode::limit);
+  handle.close_input();
+  CHECK(!handle.write("after the end"));
+  holder.let_go();
+  CHECK(::poll(&entry, 1, static_cast<int>(milliseconds(safety).count())) == 1);
+  CHECK(handle.done());
+  const Result r = handle.wait();
+  CHECK_MESSAGE(r.out == here.workspace() + "\ntyped before\nof the command\n", describe(r));
+  CHECK(ends == 1);
+  CHECK(handle.pid() > 0);
+  CHECK(handle.descriptor() == entry.fd);
+}
+
+TEST_CASE("max_concurrent: a wait ends by cancel(), by max_wait and with the last handle") {
+  const TempDir place;
+  AuditLog log;
+  LocalOptions options = in(place);
+  options.max_concurrent = 1;
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  Holder holder(here);
+  const Command command = Command::shell("touch never");
+  const Execution cancelled = here.start(command);
+  cancelled.cancel();
+  CHECK(cancelled.wait().outcome == Outcome::cancelled);
+  pollfd entry = {cancelled.descriptor(), POLLIN, 0};
+  CHECK(::poll(&entry, 1, 0) == 1);
+
+  Command in_time = command;
+  in_time.max_wait = milliseconds(20);
+  for (const bool started : {false, true}) {
+    const Result late = started ? here.start(in_time).wait() : here.run(in_time);
+    CHECK(late.outcome == Outcome::not_started);
+    CHECK(has(late.message, "as many commands run as may run at a time (1)"));
+    CHECK(has(late.message, "none has ended within 0.02 s"));
+  }
+  { const Execution dropped = here.start(command); }
+  CHECK(support::comes_true([&] { return log.count() == 4; }));
+  const Execution last = here.start(Command::shell("touch last"));
+  holder.let_go();
+  CHECK(last.wait().succeeded());
+  CHECK(!support::exists(place.path() + "/never"));
+}
+
+TEST_CASE("max_concurrent: many starts from many threads, with cancels and dropped handles") {
+  const TempDir place;
+  const support::LeakCheck leaks;
+  {
+    const LocalExecutor here = make_with(place, 3);
+    std::atomic<int> ran{0};
+    std::atomic<int> others{0};
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([&, t] {
+        std::vector<Execution> handles;
+        for (int i = 0; i < 25; ++i) {
+          Command command = Command::shell("exit 0");
+          command.on_end = [&](const Result&) { ++ran; };
+          handles.push_back(here.start(command));
+          if (i % 5 == t) handles.back().cancel();
+          if (i % 7 == t) handles.pop_back();
+        }
+        for (const Execution& handle : handles)
+          others += handle.wait().outcome == Outcome::exited ? 0 : 1;
+      });
+    for (std::thread& thread : threads) thread.join();
+    CHECK(ran > 0);
+    CHECK(ran + others <= 100);
+    CHECK(here.run("true").succeeded());
+  }
+  CHECK(support::comes_true([&] { return leaks.clean(); }));
 }

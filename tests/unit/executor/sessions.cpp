@@ -168,7 +168,7 @@ TEST_CASE("a session and what start() starts") {
   const Session session;
   Command command = in(session, "cd sub; export A=1; exit 3");
   std::string at_end;
-  command.on_end = [&] { at_end = session.work_dir(); };
+  command.on_end = [&](const Result&) { at_end = session.work_dir(); };
   const Execution execution = executor.start(command);
   CHECK(execution.wait().exit_code == 3);
   CHECK(at_end == place.sub());

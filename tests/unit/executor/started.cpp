@@ -210,11 +210,14 @@ TEST_CASE("on_end is called once, after the record and before wait() returns") {
   options.on_audit = [&](const AuditRecord&) { ++recorded; };
   const LocalExecutor here = make(options);
   Command command = Command::shell("exit 3");
-  command.on_end = [&] {
+  std::atomic<int> exit_code{-1};
+  command.on_end = [&](const Result& result) {
     ++ended;
     recorded_first = recorded.load();
+    exit_code = result.exit_code;
   };
   CHECK(here.start(command).wait().exit_code == 3);
+  CHECK(exit_code == 3);
   CHECK(ended == 1);
   CHECK(recorded_first == 1);
   // The end of the handle is one, too.
@@ -225,7 +228,7 @@ TEST_CASE("on_end is called once, after the record and before wait() returns") {
   command.script = "sudo ls";
   CHECK(here.start(command).wait().rule == "sudo");
   command = Command::program({"/nonexistent/program"});
-  command.on_end = [&] { ++ended; };
+  command.on_end = [&](const Result&) { ++ended; };
   CHECK(here.start(command).wait().outcome == Outcome::not_started);
   CHECK(ended == 2);
   CHECK(recorded == 4);

@@ -154,9 +154,9 @@ TEST_CASE("the callbacks of the command are called, too") {
     seen += stream == Stream::out ? "out:" : "err:";
     seen += bytes;
   };
-  command.on_end = [&] {
+  command.on_end = [&](const Result& result) {
     const std::lock_guard<std::mutex> lock(mutex);
-    ++ends_seen;
+    if (result.succeeded() && result.out == "one\n") ++ends_seen;
   };
   Jobs jobs(here);
   const std::string id = start(jobs, command);
@@ -176,7 +176,7 @@ TEST_CASE("on_end starts the next command, and one that has ended may be forgott
   std::condition_variable changed;
   int ended = 0;
   Command command = Command::shell("exit 0");
-  command.on_end = [&] {
+  command.on_end = [&](const Result&) {
     const std::lock_guard<std::mutex> lock(mutex);
     if (++ended < 5) {
       for (const JobStatus& job : jobs.list()) (void)jobs.kill(job.id);

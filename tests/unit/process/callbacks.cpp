@@ -1,4 +1,4 @@
-// What callbacks may do: those of started programs share one thread with all others.
+// What callbacks may do: those of started programs share one thread, which does nothing else.
 #include "codeexec.hpp"
 
 #include <doctest/doctest.h>
@@ -198,3 +198,69 @@ TEST_CASE("an exception that leaves a callback ends this program") {
   }
 }
 #endif
+
+TEST_CASE("a callback that takes long holds up its own program, and no deadline") {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool goes_on = false;
+  bool entered = false;
+  std::size_t seen = 0;
+  ProcessOptions slow = shell("head -c 4000000 /dev/zero; exec sleep 1000");
+  slow.timeout = milliseconds(300);
+  slow.on_output = [&](Stream, std::string_view bytes) {
+    std::unique_lock<std::mutex> lock(mutex);
+    seen += bytes.size();
+    entered = true;
+    changed.notify_all();
+    changed.wait_for(lock, safety, [&] { return goes_on; });
+  };
+  auto held = Process::start(slow);
+  REQUIRE(held);
+  {
+    std::unique_lock<std::mutex> lock(mutex);
+    REQUIRE(changed.wait_for(lock, safety, [&] { return entered; }));
+  }
+  // Another one is stopped in time, and its end is known.
+  ProcessOptions options = child({"sleep"});
+  options.timeout = milliseconds(100);
+  auto other = Process::start(options);
+  REQUIRE(other);
+  CHECK(other->wait().outcome == Outcome::timed_out);
+  // So is this one. What it has printed and none has taken is bounded.
+  CHECK(dies(held->pid()));
+  CHECK(!held->done());
+  CHECK(held->read(Stream::out, 0).next < 1000000);
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    CHECK(seen < 1000000);
+    goes_on = true;
+    changed.notify_all();
+  }
+  const ProcessResult& r = held->wait();
+  CHECK(r.outcome == Outcome::timed_out);
+  CHECK(r.out_counts.total_bytes == seen);
+}
+
+TEST_CASE("on_end: the handle is done() there, and wait() returns what it gets") {
+  Chain chain;
+  ProcessResult given;
+  bool was_done = false;
+  int code = -1;
+  {
+    const std::lock_guard<std::mutex> lock(chain.mutex);
+    auto process = Process::start(shell("echo out; exit 3"), [&](const ProcessResult& r) {
+      const std::lock_guard<std::mutex> inner(chain.mutex);
+      given = r;
+      was_done = chain.handle->done();
+      code = chain.handle->wait().exit_code;
+      ++chain.ended;
+      chain.changed.notify_all();
+    });
+    REQUIRE(process);
+    chain.handle.emplace(std::move(*process));
+  }
+  REQUIRE(chain.wait([&] { return chain.ended == 1; }));
+  CHECK(given.out == "out\n");
+  CHECK(was_done);
+  CHECK(code == 3);
+}

@@ -1,0 +1,375 @@
+// Handles on commands that run, or wait for their turn.
+//
+//   state of a handle  event                        next         function, and its thread
+//   made               refused, or failed to start  done         start(), the caller's
+//   made               the process runs             running      start()
+//   made               no slot is free              waiting      start()
+//   waiting            its turn, the process runs   running      Queued::begin(), thread of starts
+//   waiting            cancelled, too late          done         Queued::give_up(), the same
+//   waiting            the last handle goes away    given up     ~State(), any; it does not wait
+//   running            cancel()                     running      Process::cancel(), any
+//   running            the last handle goes away    killed       ~Process(), any; it waits
+//   running, killed    the process has ended        concluded    conclude of launch(), delivery
+//   concluded          the same                     done         the process, delivery
+//   done               the same                     delivered    on_end of the command
+//
+// What holds: without a process a handle is waiting or done, and of one that is done `known` has
+// all there is. With one, only the delivery writes `known`, and only before the process is done().
+// `asked` does not change once start() has returned. In a callback the last handle is dropped
+// without a wait.
+
+#include "executor/execution_internal.hpp"
+
+#include "executor/executor.hpp"
+#include "executor/executor_internal.hpp"
+#include "executor/gate_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "process/capture_internal.hpp"
+#include "process/child_internal.hpp"
+#include "process/process.hpp"
+#include "process/start_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// What conclude() has found, and the end of the process.
+Result whole_result(const Result& known, const ProcessResult& ended, const Redactor& redactor) {
+  Result result = known;
+  static_cast<ProcessResult&>(result) = ended;
+  result.message = redactor.redact(result.message);
+  return result;
+}
+
+}  // namespace
+
+// The start ---------------------------------------------------------------------------------------
+
+Execution Executor::start(const Command& command) const {
+  const CancellationPause pause;
+  Admission admission;
+  admission.decide(*this, command);
+  Execution execution;
+  execution.state_ = new_shared<Execution::State>();
+  if (!admission.admitted() || !gate_->needs_slot(command)) {
+    launch(command, admission, execution.state_);
+  } else if (gate_->slots.take_free(gate_->options.max_concurrent)) {
+    gate_->own_slot(admission);
+    launch(command, admission, execution.state_);
+  } else {
+    Queued::enter(new_shared<Queued>(*this, command, std::move(admission)), execution);
+  }
+  return execution;
+}
+
+// `known` is shared with the function that records the end. That function lives in the process, so
+// it must not own the process, or neither would ever go away. It writes `known` before the process
+// is done(), and all others read it afterwards. The end is taken in this order: conclude, mask,
+// slot, record, home, done, the command's on_end. The slot is free before the callbacks, which may
+// start the next command. The input is copied, as the Command need not live until the end.
+void Executor::launch(const Command& command, Admission& admission,
+                      const std::shared_ptr<Execution::State>& given) const {
+  Execution::State& state = *given;
+  if (admission.admitted()) admission.prepare(*this, command);
+  admission.process.borrowed_input = {};
+  admission.process.input = command.input;
+  state.known = new_shared<Result>(std::move(admission.result));
+  state.home = std::move(admission.home);
+  if (state.known->rule.empty() && state.known->message.empty()) {
+    state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
+    const auto run = new_run(std::move(admission.process), std::move(admission.remote));
+    run->delivery.has_callbacks = command.on_end || gate_->options.on_audit;
+    run->delivery.conclude = [gate = gate_, known = state.known,
+                              record = gate_->record_of(command, admission.time),
+                              ending = std::move(admission.ending),
+                              home = state.home](const ProcessResult& ended) mutable {
+      gate->conclude(ending, ended, *known);
+      gate->mask(*known);
+      ending.slot.reset();
+      if (gate->recording()) {
+        Result result = whole_result(*known, ended, gate->redactor);
+        gate->record(result, record);
+        known->notes = std::move(result.notes);
+      }
+      home.reset();
+    };
+    if (command.on_end)
+      run->delivery.on_end = [known = state.known, redactor = state.redactor,
+                              next = command.on_end](const ProcessResult& ended) {
+        next(whole_result(*known, ended, *redactor));
+      };
+    if (state.has_waited)
+      run->delivery.on_end = [handle = std::weak_ptr<Execution::State>(given),
+                              next = std::move(run->delivery.on_end)](const ProcessResult& ended) {
+        next(ended);
+        if (const auto known_handle = handle.lock()) known_handle->end();
+      };
+    if (!state.has_waited) {
+      state.asked = *state.known;
+      gate_->mask(state.asked);
+    }
+    ProcessResult failure;
+    auto process = Process::State::launch(run, &failure);
+    if (process) {
+      const std::lock_guard<std::mutex> lock(state.mutex);
+      state.process.emplace(std::move(*process));
+      return;
+    }
+    static_cast<ProcessResult&>(*state.known) = std::move(failure);
+  }
+  admission.ending.slot.reset();
+  gate_->mask(*state.known);
+  gate_->record(*state.known, gate_->record_of(command, std::move(admission.time)));
+  if (!state.has_waited) state.asked = *state.known;
+}
+
+// The wait ----------------------------------------------------------------------------------------
+
+Executor::Queued::Queued(const Executor& executor, const Command& command, Admission&& admission)
+    : executor_(executor.copy()), command_(command), admission_(std::move(admission)) {}
+
+void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& execution) {
+  const std::shared_ptr<Execution::State>& state = execution.state_;
+  const Gate& gate = *queued->executor_->gate_;
+  const Command& command = queued->command_;
+  int error = 0;
+  queued->reactor_ = Process::Reactor::shared(error);
+  if (queued->reactor_) error = queued->reactor_->starts.begin();
+  if (error != 0) {
+    queued->admission_.fail(system_error(error, "cannot start the thread for processes"),
+                            step_name(SpawnStep::setup));
+    return queued->executor_->launch(command, queued->admission_, state);
+  }
+  Process::Reactor& reactor = *queued->reactor_;
+  queued->state_ = state;
+  state->has_waited = true;
+  state->reactor = queued->reactor_;
+  state->queued = queued;
+  state->keeps_input_open = command.keep_input_open;
+  state->has_terminal = command.terminal.has_value();
+  state->is_settled = false;
+  state->asked = queued->admission_.result;
+  gate.mask(state->asked);
+  // Both keep it: what comes first ends the other one.
+  queued->waiter_->called = [queued] {
+    queued->reactor_->starts.add([queued] { queued->begin(); });
+  };
+  queued->watch_->descriptors = {command.cancel ? command.cancel->descriptor() : -1};
+  queued->watch_->deadline = later(Clock::now(), command.max_wait);
+  queued->watch_->task = [queued] { queued->give_up(); };
+  reactor.add(queued->watch_);
+  if (!gate.slots.take(gate.options.max_concurrent, queued->waiter_)) return;
+  const Function<void()> called = std::exchange(queued->waiter_->called, nullptr);
+  called();
+}
+
+void Executor::Queued::leave() {
+  waiter_->called = nullptr;
+  if (!watch_->over.exchange(true)) watch_->task = nullptr;
+  // This thread must not be the one that waits for its own end.
+  Process::Reactor& reactor = *reactor_;
+  reactor.keep(std::move(reactor_));
+}
+
+void Executor::Queued::begin() {
+  const auto state = state_.lock();
+  executor_->gate_->own_slot(admission_);
+  bool is_cancelled = !state || (command_.cancel && command_.cancel->cancelled());
+  if (state) {
+    const std::lock_guard<std::mutex> lock(state->mutex);
+    is_cancelled = is_cancelled || state->wishes.cancels;
+  }
+  if (is_cancelled) {
+    refuse(true, state);
+  } else {
+    executor_->launch(command_, admission_, state);
+    state->settle();
+  }
+  leave();
+}
+
+// Of a command that has a slot by now, begin() decides.
+void Executor::Queued::give_up() {
+  if (!executor_->gate_->slots.leave(waiter_)) return;
+  const auto state = state_.lock();
+  bool is_cancelled = !state || (command_.cancel && command_.cancel->cancelled());
+  if (state) {
+    const std::lock_guard<std::mutex> lock(state->mutex);
+    is_cancelled = is_cancelled || state->wishes.cancels;
+  }
+  refuse(is_cancelled, state);
+  leave();
+}
+
+// Without a handle there is still a record.
+void Executor::Queued::refuse(bool is_cancelled, const std::shared_ptr<Execution::State>& state) {
+  executor_->gate_->reject_waiting(command_, is_cancelled, admission_);
+  const auto told = state ? state : new_shared<Execution::State>();
+  executor_->launch(command_, admission_, told);
+  told->settle();
+}
+
+// Handles -----------------------------------------------------------------------------------------
+
+Execution::State::~State() {
+  if (!reactor) return;
+  if (!reactor->is_ours()) {
+    leak(reactor);
+    return;
+  }
+  give_up();
+  Process::Reactor& engine = *reactor;
+  engine.keep(std::move(reactor));
+}
+
+void Execution::State::give_up() const {
+  if (auto waiting = queued.lock())
+    reactor->starts.add([waiting = std::move(waiting)] { waiting->give_up(); });
+}
+
+bool Execution::State::settled_within(std::chrono::milliseconds time) {
+  std::unique_lock<std::mutex> lock(mutex);
+  if (time.count() <= 0 || in_event_thread()) return is_settled;
+  const Clock::time_point until = later(Clock::now(), time);
+  const auto is_over = [this] { return is_settled; };
+  if (until != Clock::time_point::max()) return settled.wait_until(lock, until, is_over);
+  settled.wait(lock, is_over);
+  return true;
+}
+
+const Process* Execution::State::running() const {
+  const std::lock_guard<std::mutex> lock(mutex);
+  return is_settled && process ? &*process : nullptr;
+}
+
+void Execution::State::settle() {
+  std::shared_ptr<Process::Reactor> engine;
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (process) {
+      if (wishes.size) (void)process->resize(*wishes.size);
+      if (!wishes.input.empty()) (void)process->write(wishes.input);
+      if (wishes.closes_input) process->close_input();
+      if (wishes.cancels) process->cancel();
+    }
+    is_settled = true;
+    settled.notify_all();
+    engine.swap(reactor);
+    if (!process) has_ended = true;
+    if (!process && end_token) end_token->cancel();
+  }
+  if (Process::Reactor* const kept = engine.get()) kept->keep(std::move(engine));
+}
+
+void Execution::State::end() {
+  const std::lock_guard<std::mutex> lock(mutex);
+  has_ended = true;
+  if (end_token) end_token->cancel();
+}
+
+bool Execution::done() const {
+  if (!state_->settled_within(std::chrono::milliseconds(0))) return false;
+  const Process* const process = state_->running();
+  return !process || process->done();
+}
+
+bool Execution::wait_for(std::chrono::milliseconds time) const {
+  const CancellationPause pause;
+  const Clock::time_point until = later(Clock::now(), time);
+  if (!state_->settled_within(time)) return false;
+  const Process* const process = state_->running();
+  if (!process || time == no_limit) return !process || process->wait_for(time);
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now());
+  return process->wait_for(std::max(left, std::chrono::milliseconds(0)));
+}
+
+// Puts the end of the process and what conclude() has found into one Result.
+Result Execution::wait() const {
+  if (!state_->settled_within(no_limit)) abort_in_callback("wait()");
+  const Process* const process = state_->running();
+  if (!process) return *state_->known;
+  return whole_result(*state_->known, process->wait(), *state_->redactor);
+}
+
+void Execution::cancel() const {
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    if (!state_->is_settled) {
+      state_->wishes.cancels = true;
+      return state_->give_up();
+    }
+  }
+  if (const Process* const process = state_->running()) process->cancel();
+}
+
+int Execution::descriptor() const {
+  if (!state_->has_waited) return state_->process ? state_->process->descriptor() : -1;
+  const std::lock_guard<std::mutex> lock(state_->mutex);
+  if (!state_->end_token) {
+    state_->end_token.emplace();
+    if (state_->has_ended) state_->end_token->cancel();
+  }
+  return state_->end_token->descriptor();
+}
+
+const Result& Execution::asked() const noexcept { return state_->asked; }
+
+// The pid stays when the command has ended: by then it may be that of another process.
+int Execution::pid() const {
+  const Process* const process = state_->running();
+  return process ? process->pid() : -1;
+}
+
+// Queues the bytes and returns: the engine writes them when the command has room for them.
+Expected<void> Execution::write(std::string_view bytes) const {
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    if (!state_->is_settled)
+      return add_input(bytes, state_->keeps_input_open && !state_->wishes.closes_input,
+                       state_->keeps_input_open, state_->wishes.input);
+  }
+  if (const Process* const process = state_->running()) return process->write(bytes);
+  return make_error(ErrorCode::io, "the command is not running, so it reads no input");
+}
+
+void Execution::close_input() const {
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    state_->wishes.closes_input = true;
+    if (!state_->is_settled) return;
+  }
+  if (const Process* const process = state_->running()) process->close_input();
+}
+
+Expected<TerminalScreen> Execution::screen() const {
+  if (const Process* const process = state_->running()) return process->screen();
+  if (!done() && state_->has_terminal) return TerminalScreen();
+  return make_error(ErrorCode::unsupported, "the command did not start, and shows nothing");
+}
+
+Expected<void> Execution::resize(TerminalSize size) const {
+  {
+    const std::lock_guard<std::mutex> lock(state_->mutex);
+    if (!state_->is_settled && state_->has_terminal) {
+      state_->wishes.size = size;
+      return {};
+    }
+  }
+  if (const Process* const process = state_->running()) return process->resize(size);
+  return make_error(ErrorCode::unsupported, "the command did not start, and has no terminal");
+}
+
+// A command without a process has printed nothing, so the cursor stays where it was.
+OutputChunk Execution::read(Stream stream, std::uint64_t cursor, std::size_t max_lines) const {
+  if (const Process* const process = state_->running())
+    return process->read(stream, cursor, max_lines);
+  OutputChunk nothing;
+  nothing.next = cursor;
+  return nothing;
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

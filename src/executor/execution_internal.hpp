@@ -1,0 +1,96 @@
+// A handle on a started command, and a command that waits for its turn.
+#pragma once
+
+#include "executor/executor.hpp"
+#include "executor/gate_internal.hpp"
+#include "executor/slots_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+#include "process/capture_internal.hpp"
+#include "process/process.hpp"
+#include "process/reactor_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// What copies of a handle share. Until it is settled, the command waits for its turn and has no
+// process. From then on `known` belongs to the end of the process, until that is done().
+struct Execution::State {
+  // What was asked of a command that has not started.
+  struct Wishes {
+    std::string input = {};
+    bool closes_input = false;
+    bool cancels = false;
+    std::optional<TerminalSize> size = {};
+  };
+
+  ~State();
+
+  // Waits until it is settled. False: the time is over.
+  bool settled_within(std::chrono::milliseconds time);
+  // The process; null: it has none, or none yet. Once there is one it stays.
+  const Process* running() const;
+  // Hands over what was asked meanwhile: the command has started, or will not.
+  void settle();
+  // Ends the wait of the command.
+  void give_up() const;
+  // The command of a queued start has ended.
+  void end();
+
+  std::shared_ptr<Result> known = {};
+  Result asked = Result();
+  std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
+  // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
+  std::shared_ptr<const void> home = {};
+  // Of a command that waits for its turn, or has.
+  bool has_waited = false;
+  std::shared_ptr<Process::Reactor> reactor = {};  // while it waits
+  std::weak_ptr<Executor::Queued> queued = {};
+  bool keeps_input_open = false;
+  bool has_terminal = false;
+
+  mutable std::mutex mutex = {};
+  // Below the mutex.
+  std::condition_variable settled = {};
+  std::optional<Process> process = {};
+  bool is_settled = true;
+  Wishes wishes = {};
+  bool has_ended = false;
+  std::optional<CancelToken> end_token = {};  // for descriptor(), of one that has waited
+};
+
+// A command of start() that waits for its turn. The line, a watch or a task holds it until that has
+// come, or it is given up.
+//
+//   state     event                                next      function, thread of starts
+//   in line   a slot is given back                 starting  begin(): place(), then the process
+//   in line   cancelled, max_wait has passed, or   over      give_up(): not started
+//             the last handle was dropped
+//   starting  the process runs, or does not        over      begin()
+class Executor::Queued {
+ public:
+  Queued(const Executor& executor, const Command& command, Admission&& admission);
+
+  // Stands in the line, from which `execution` is a handle that waits.
+  static void enter(const std::shared_ptr<Queued>& queued, Execution& execution);
+
+  void give_up();
+
+ private:
+  void begin();
+  // The wait is over.
+  void leave();
+  void refuse(bool is_cancelled, const std::shared_ptr<Execution::State>& state);
+
+  const std::shared_ptr<const Executor> executor_;
+  const Command command_;
+  Admission admission_;
+  std::weak_ptr<Execution::State> state_ = {};
+  const std::shared_ptr<Slots::Waiter> waiter_ = new_shared<Slots::Waiter>();
+  const std::shared_ptr<Process::Reactor::Watch> watch_ = new_shared<Process::Reactor::Watch>();
+  std::shared_ptr<Process::Reactor> reactor_ = {};
+};
+
+}  // namespace v0_1
+}  // namespace codeexec

@@ -1,0 +1,199 @@
+// Delivers what started programs bring to their callbacks, and ends commands.
+//
+//   state of a mailbox  event                         next       function, and its thread
+//   empty               output, a heartbeat, the end  full       put() beat() end(), engine
+//   full                the engine has seen it        claimed    claim(), engine; it is in a queue
+//   claimed             its turn has come             delivered  deliver(), delivery thread
+//   delivered           more has come meanwhile       claimed    deliver(): back to the queue
+//   delivered           nothing has                   empty      rest()
+//   delivered           nothing has, after the end    -          complete()
+//
+// What holds: one command is in one delivery thread alone, so that its callbacks come in order, one
+// at a time. The engine thread never calls them, nor does it free what they hold.
+
+#include "process/delivery_internal.hpp"
+
+#include "process/child_internal.hpp"
+#include "process/process.hpp"
+#include "process/reactor_internal.hpp"
+#include "process/start_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// An exception ends this program: what it has cut short could not be reported.
+void call_back(FunctionRef<void()> callback) noexcept { callback(); }
+
+}  // namespace
+
+void Mailbox::put(Stream stream, std::string_view bytes) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  content_.bytes += bytes;
+  if (!content_.pieces.empty() && content_.pieces.back().stream == stream)
+    content_.pieces.back().size += bytes.size();
+  else
+    content_.pieces.push_back({stream, bytes.size()});
+}
+
+void Mailbox::beat() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  content_.beat = true;
+}
+
+void Mailbox::end() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ended_ = true;
+}
+
+std::size_t Mailbox::room() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const std::size_t size = content_.bytes.size();
+  if (size < most_bytes) return most_bytes - size;
+  content_.has_room = true;
+  return 0;
+}
+
+bool Mailbox::claim() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return (!is_empty() || ended_) && !std::exchange(claimed_, true);
+}
+
+Mailbox::Content Mailbox::take() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::exchange(content_, {});
+}
+
+bool Mailbox::rest(bool& ended) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!is_empty()) return false;
+  ended = ended_;
+  claimed_ = false;
+  quiet_since_ = Clock::now();
+  return true;
+}
+
+Clock::time_point Mailbox::quiet_since() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return claimed_ || !is_empty() ? Clock::now() : quiet_since_;
+}
+
+// One command -------------------------------------------------------------------------------------
+
+void Process::State::Delivery::put(Output& output, std::string_view bytes) {
+  if (!mailbox) return hand_on(output, bytes);
+  if (!state_.options.hash_output && !state_.options.on_output) return;
+  mailbox->put(output.stream, bytes);
+  state_.io.out.room = state_.io.err.room = mailbox->room();
+}
+
+void Process::State::Delivery::beat() {
+  if (mailbox) return mailbox->beat();
+  call_back([&] { state_.options.on_heartbeat(); });
+}
+
+void Process::State::Delivery::end() {
+  if (mailbox) return mailbox->end();
+  complete();
+}
+
+bool Process::State::Delivery::deliver(Reactor& reactor) {
+  const Mailbox::Content content = mailbox->take();
+  if (content.has_room) reactor.wake();
+  std::string_view rest = content.bytes;
+  for (const Mailbox::Piece& piece : content.pieces) {
+    hand_on(piece.stream == Stream::out ? state_.io.out : state_.io.err,
+            rest.substr(0, piece.size));
+    rest.remove_prefix(piece.size);
+  }
+  if (content.beat) call_back([&] { state_.options.on_heartbeat(); });
+  bool ended = false;
+  if (!mailbox->rest(ended)) return true;
+  if (ended && !std::exchange(is_complete_, true)) complete();
+  return false;
+}
+
+// Called once for each piece of output, masked and in order.
+void Process::State::Delivery::hand_on(Output& output, std::string_view bytes) {
+  if (state_.options.hash_output) output.hash.add(bytes);
+  call_back([&] { state_.options.on_output(output.stream, bytes); });
+}
+
+// The last step of a run, when all of its output was handed on.
+void Process::State::Delivery::complete() {
+  ProcessResult& last = state_.result;
+  if (state_.options.hash_output) {
+    last.out_counts.sha256 = state_.io.out.hash.hex();
+    last.err_counts.sha256 = state_.io.err.hash.hex();
+  }
+  call_back([&] { conclude(last); });
+  // A container that they hold may take long to go away, so that a thread that waits for this end
+  // must not be the one to free it.
+  conclude = nullptr;
+  state_.release();
+  {
+    const std::lock_guard<std::mutex> lock(state_.mutex);
+    state_.done = true;
+    if (state_.end_token) state_.end_token->cancel();
+  }
+  call_back([&] { on_end(last); });
+  on_end = nullptr;
+  const std::lock_guard<std::mutex> lock(state_.mutex);
+  state_.is_delivered = true;
+  state_.ended_event.notify_all();
+}
+
+// The threads -------------------------------------------------------------------------------------
+
+int TaskThread::begin() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (runs_) return 0;
+  const int error = start_thread(&thread_, thread_main, this);
+  runs_ = error == 0;
+  return error;
+}
+
+void TaskThread::add(Function<void()> task) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  tasks_.push_back(std::move(task));
+  added_.notify_one();
+}
+
+TaskThread::~TaskThread() {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (!runs_) return;
+    ending_ = true;
+    added_.notify_one();
+  }
+  ::pthread_join(thread_, nullptr);
+}
+
+void* TaskThread::thread_main(void* self) {
+  auto& thread = *static_cast<TaskThread*>(self);
+  std::optional<EventThread> here;
+  if (thread.kind_ == Kind::calls_back) here.emplace();
+  thread.loop();
+  return nullptr;
+}
+
+void TaskThread::loop() {
+  for (;;) {
+    Function<void()> task;
+    {
+      std::unique_lock<std::mutex> lock(mutex_);
+      added_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
+      if (tasks_.empty()) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task();
+  }
+}
+
+}  // namespace v0_1
+}  // namespace codeexec

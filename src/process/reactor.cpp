@@ -1,0 +1,196 @@
+// The engine thread.
+
+#include "process/reactor_internal.hpp"
+
+#include "process/child_internal.hpp"
+#include "process/plan_internal.hpp"
+#include "process/process.hpp"
+#include "process/start_internal.hpp"
+
+#include "base/base.hpp"
+#include "base/base_internal.hpp"
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+// Id of the process in which this thread is one of the engine's, or 0. A fork made in a callback
+// copies the value and has no such thread, so the id is compared.
+thread_local pid_t event_thread_of = 0;
+
+}  // namespace
+
+inline namespace inner {
+
+EventThread::EventThread() { event_thread_of = ::getpid(); }
+EventThread::~EventThread() { event_thread_of = 0; }
+
+bool in_event_thread() noexcept { return event_thread_of != 0 && event_thread_of == ::getpid(); }
+
+void abort_in_callback(const char* function) {
+  std::fprintf(stderr,
+               "codeexec: %s was called in a callback of a started program, on the thread that it "
+               "would wait for\n",
+               function);
+  std::abort();
+}
+
+}  // namespace inner
+
+std::shared_ptr<Process::Reactor> Process::Reactor::shared(int& error) {
+  struct Shared {
+    std::mutex mutex = {};
+    std::weak_ptr<Reactor> reactor = {};
+  };
+  // Never destroyed: handles in static objects may end after it would.
+  static Shared& current = *new Shared;
+  const std::lock_guard<std::mutex> lock(current.mutex);
+  std::shared_ptr<Reactor> reactor = current.reactor.lock();
+  if (reactor && reactor->is_ours()) return reactor;
+  reactor = new_shared<Reactor>();
+  error = reactor->begin();
+  if (error != 0) return nullptr;
+  current.reactor = reactor;
+  return reactor;
+}
+
+int Process::Reactor::begin() {
+  owner = ::getpid();
+  if (!make_pipe(wake_out, wake_in)) return errno;
+  set_nonblocking(wake_out);
+  set_nonblocking(wake_in);
+  const int error = start_thread(&thread, thread_main, this);
+  has_thread = error == 0;
+  return error;
+}
+
+Process::Reactor::~Reactor() {
+  if (!has_thread) return;
+  if (::pthread_equal(thread, ::pthread_self())) {
+    event_thread_of = 0;
+    ::pthread_detach(thread);
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    ending = true;
+  }
+  wake();
+  ::pthread_join(thread, nullptr);
+}
+
+int Process::Reactor::begin_delivery(const State& state) {
+  return state.delivery.mailbox ? delivery_of(state).begin() : 0;
+}
+
+void Process::Reactor::add(std::shared_ptr<State> state) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    incoming.push_back(std::move(state));
+  }
+  wake();
+}
+
+void Process::Reactor::add(std::shared_ptr<Watch> watch) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex);
+    incoming_watches.push_back(std::move(watch));
+  }
+  wake();
+}
+
+// A command has its turn, then those that wait for theirs.
+void Process::Reactor::deliver(std::shared_ptr<State> state) {
+  TaskThread& courier = delivery_of(*state);
+  courier.add([this, state = std::move(state)]() mutable {
+    if (state->delivery.deliver(*this)) deliver(std::move(state));
+  });
+}
+
+void Process::Reactor::wake() {
+  // A full pipe wakes the thread as well. If the kernel lacks memory, this tries again: after a
+  // lost wake-up the thread would wait without end.
+  while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
+    ::poll(nullptr, 0, 1);
+}
+
+// Under the mutex to the end: with the reference the thread may destroy this object.
+void Process::Reactor::keep(std::shared_ptr<Reactor> handle) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  self.swap(handle);
+  wake();
+}
+
+void* Process::Reactor::thread_main(void* self) {
+  event_thread_of = ::getpid();
+  static_cast<Reactor*>(self)->loop();
+  return nullptr;
+}
+
+void Process::Reactor::add_watches(std::vector<pollfd>& set, Clock::time_point& deadline) {
+  first_watched = set.size();
+  watches.remove_if([](const std::shared_ptr<Watch>& watch) { return watch->over.load(); });
+  for (const std::shared_ptr<Watch>& watch : watches) {
+    for (const int fd : watch->descriptors) set.push_back({fd, POLLIN, 0});
+    deadline = std::min(deadline, watch->deadline);
+  }
+}
+
+void Process::Reactor::look_at_watches(const std::vector<pollfd>& set) {
+  std::size_t place = first_watched;
+  const Clock::time_point now = Clock::now();
+  for (const std::shared_ptr<Watch>& watch : watches) {
+    bool is_due = now >= watch->deadline;
+    for (std::size_t i = 0; i < watch->descriptors.size(); ++i) is_due |= set[place++].revents != 0;
+    if (is_due && !watch->over.exchange(true)) starts.add(std::move(watch->task));
+  }
+}
+
+// What waits to be delivered goes to the thread that does it; with its last step a run does, too,
+// as that thread is to free it.
+void Process::Reactor::pass_on(std::list<std::shared_ptr<State>>& states) {
+  for (auto at = states.begin(); at != states.end();) {
+    State& state = **at;
+    const bool over = state.over();
+    Mailbox* const mailbox = state.delivery.mailbox.get();
+    if (mailbox && (over || mailbox->claim())) deliver(over ? std::move(*at) : *at);
+    at = over ? states.erase(at) : std::next(at);
+  }
+}
+
+void Process::Reactor::loop() {
+  State::ReadBuffer buffer;
+  std::vector<pollfd> set;
+  for (;;) {
+    Clock::time_point deadline = Clock::time_point::max();
+    std::shared_ptr<Reactor> last;
+    {
+      const std::lock_guard<std::mutex> lock(mutex);
+      if (ending) return;
+      // A request to a new run may have woken this thread before the run was in the list. That
+      // wake-up is spent, so each new run gets one step without waiting.
+      if (!incoming.empty()) deadline = Clock::now();
+      running.splice(running.end(), incoming);
+      watches.splice(watches.end(), incoming_watches);
+      if (running.empty() && watches.empty()) last.swap(self);
+    }
+    last.reset();
+    if (!in_event_thread()) return;  // that was the last reference, and this object is gone
+    set.clear();
+    set.push_back({wake_out.get(), POLLIN, 0});
+    for (const std::shared_ptr<State>& state : running) {
+      state->add_descriptors(set);
+      deadline = std::min(deadline, state->deadline());
+    }
+    add_watches(set, deadline);
+    wait_for_events(set, deadline);
+    if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
+    for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
+    pass_on(running);
+    look_at_watches(set);
+  }
+}
+
+}  // namespace v0_1
+}  // namespace codeexec
