@@ -1252,6 +1252,12 @@ struct ProcessOptions {
   // one that is not done() ends this program with a message, wait_for() returns done() at once, and
   // a handle that goes away has its program killed without waiting for that. An exception that
   // leaves a callback ends this program, too (std::terminate).
+  // With `post`, those of a started program are called by tasks that this gets, one at a time, each
+  // to be called once: in the thread of an event loop, say. It is called itself in a thread of this
+  // library, and must not wait. Then done() does not wait for callbacks, on_end comes last, and a
+  // thread that does the tasks must not wait() for a program with on_output. The callbacks of a
+  // program whose task is dropped are not called any more.
+  Function<void(Function<void()>)> post = {};
   // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;  // zero or less: never, too
@@ -1311,8 +1317,9 @@ ProcessResult run_process(const ProcessOptions& options);
 // A running program. All started programs share the threads of this library: one that watches
 // them, and when they are needed one for callbacks and one for the library's own work at the end of
 // a command. They begin with the first Process and have ended when the destructor of the last one
-// returns (in a callback: soon after). Members are safe from any thread (except moving and
-// destroying). In a child that the host makes by fork(2), they do nothing.
+// returns (in a callback, and after a command that waited for its turn: soon after). Members are
+// safe from any thread (except moving and destroying). In a child that the host makes by fork(2),
+// they do nothing.
 class Process {
  public:
   // `on_end`, when given, is called once with the final result, when done() is true and all other
@@ -1646,7 +1653,7 @@ struct ExecutorOptions {
   // Bytes per file, the rest is not written, and of all files together. At least 1; or unbounded.
   std::uint64_t max_spill = std::uint64_t{64} << 20;
   std::uint64_t max_spill_total = std::uint64_t{256} << 20;
-  std::string shell = "/bin/sh";  // reads scripts: any shell that knows -c
+  std::string shell = "/bin/sh";  // reads scripts, where they run: any shell that knows -c
   // For Network::allow of a sandbox, or a container without a network, and only then: what commands
   // may reach by a proxy of this program, to which variables such as HTTPS_PROXY lead them. Each is
   // a name (example.org), all names below one (*.example.org), an address, with a port
@@ -1659,6 +1666,8 @@ struct ExecutorOptions {
   // files for git say them when the executor is made, so that `git commit` works; with nothing else
   // of them. What the repository or a variable says is stronger.
   bool git_identity = true;
+  // Where the callbacks of started commands are called, but for on_audit: see ProcessOptions::post.
+  Function<void(Function<void()>)> post = {};
   std::string agent_id = {};              // for the audit log
   Function<void(Approval&)> on_ask = {};  // see Command::on_ask
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
@@ -1727,6 +1736,7 @@ class Executor {
   // thread of this library: its handle is used like any other meanwhile. When a command was refused
   // or could not start, the handle is done already.
   Execution start(const Command& command) const;
+  Execution start(std::string_view script) const;
 
   // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
   // Asks no person: what must be approved is refused here unless run() could ask.
@@ -1911,8 +1921,8 @@ class Json {
   Json() noexcept : boolean_(false) {}  // null
   Json(std::nullptr_t) noexcept : Json() {}
   // Only bool itself, so that a pointer is an error of the compiler and not `true`.
-  template <class Bool, class = std::enable_if_t<std::is_same_v<Bool, bool>>>
-  Json(Bool value) noexcept : boolean_(value), kind_(Kind::boolean) {}
+  template <class OnlyBool, class = std::enable_if_t<std::is_same_v<OnlyBool, bool>>>
+  Json(OnlyBool value) noexcept : boolean_(value), kind_(Kind::boolean) {}
   Json(int value) noexcept : Json(static_cast<long long>(value)) {}
   Json(long value) noexcept : Json(static_cast<long long>(value)) {}
   Json(long long value) noexcept;
@@ -2197,7 +2207,6 @@ struct PlaceOptions : ExecutorOptions {
   // What the agent holds its commands to, by the kernel there. Its `writable` and `readable` are
   // added to: the roots by their permission (the workspace, when there are none).
   SandboxOptions sandbox = SandboxOptions();
-  std::string shell = "/bin/sh";  // there: any shell that knows -c
   // Of reaching the place, until its agent has answered. A copy has a second more for each 32 kB.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
   // After so long without a sign of life each end gives up: commands there are killed by the agent,
@@ -28754,6 +28763,7 @@ class Mailbox {
     std::vector<Piece> pieces = {};  // of `bytes`, in their order
     bool beat = false;               // a heartbeat is due; two of them are one
     bool has_room = false;           // the engine waits for the room that this makes
+    void visit(FunctionRef<void(Stream, std::string_view)> visitor) const;
   };
 
   void put(Stream stream, std::string_view bytes);
@@ -28767,7 +28777,7 @@ class Mailbox {
   bool claim();
   Content take();
   // Whether there is nothing more to deliver now; claim() says when there is again. `ended`: nor
-  // will there ever be.
+  // will there ever be, and nothing is claimed any more.
   bool rest(bool& ended);
   // Since when nothing waits to be delivered; now, if something does.
   std::chrono::steady_clock::time_point quiet_since();
@@ -29487,11 +29497,17 @@ struct Process::State {
     void put(Output& output, std::string_view bytes);
     void beat();
     void end();
+    // How many bytes may be read now, and since when nothing waits.
+    std::size_t room();
+    Clock::time_point quiet_since();
     // For a delivery thread. True: there may be more, after others had their turn.
-    bool deliver(Reactor& reactor);
+    bool deliver(const std::shared_ptr<State>& self);
 
     // What a started run brings waits here. Null: the thread that drives the run delivers at once.
     std::unique_ptr<Mailbox> mailbox = {};
+    // With ProcessOptions::post: what waits for the tasks of the program.
+    std::unique_ptr<Mailbox> posted = {};
+    std::weak_ptr<Reactor> engine = {};
     bool has_callbacks = false;  // of the program, and not only of this library
     // The end of a started command: what completes its result, before done() is true, and what
     // gets the result afterwards.
@@ -29499,11 +29515,19 @@ struct Process::State {
     Function<void(const ProcessResult&)> on_end = {};
 
    private:
+    struct Turn;
+
     void hand_on(Output& output, std::string_view bytes);
+    void heartbeat();
     void complete();
+    void wake_engine() const;
+    void post(const std::shared_ptr<State>& self);
+    void take_posted(const std::shared_ptr<State>& self);
+    void drop_posted();
 
     State& state_;
     bool is_complete_ = false;
+    std::atomic<bool> is_dropped_{false};  // the program does not call back any more
   };
   Delivery delivery{*this};
 
@@ -29732,7 +29756,7 @@ short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const
 }
 
 void Process::State::add_descriptors(std::vector<pollfd>& set) {
-  if (delivery.mailbox) io.out.room = io.err.room = delivery.mailbox->room();
+  if (delivery.mailbox) io.out.room = io.err.room = delivery.room();
   add_slot(set, slot_out, io.out.open && io.out.room != 0 ? io.out.pipe.get() : -1, POLLIN);
   add_slot(set, slot_err, io.err.open && io.err.room != 0 ? io.err.pipe.get() : -1, POLLIN);
   // Without anything to write, only the reader's end of it is of interest.
@@ -29776,8 +29800,7 @@ void Process::State::check_time(Clock::time_point now) {
     if (kill_asked.load() || cancelled) return ask_to_end(Outcome::cancelled, now);
     // The time that a callback takes is not silence, nor is that in which nothing is read.
     if (delivery.mailbox && options.idle_timeout != no_limit)
-      times.idle =
-          std::max(times.idle, later(delivery.mailbox->quiet_since(), options.idle_timeout));
+      times.idle = std::max(times.idle, later(delivery.quiet_since(), options.idle_timeout));
     was_idle = now >= times.idle && now < times.timeout;
     if (was_idle || now >= times.timeout) ask_to_end(Outcome::timed_out, now);
   } else if (phase == Phase::asked_to_end && (kill_asked.load() || now >= times.phase_end)) {
@@ -30416,13 +30439,14 @@ struct Process::Reactor {
   void add(std::shared_ptr<State> state);
   void add(std::shared_ptr<Watch> watch);
   void wake();
-  // Takes the reference of a handle that may not wait.
-  void keep(std::shared_ptr<Reactor> handle);
+  // Drops a reference, and waits for no thread: in one that the last handle would join.
+  static void let_go(std::shared_ptr<Reactor>&& handle);
   // False in a fork of the process that made it, which has no such thread.
   bool is_ours() const { return owner == ::getpid(); }
 
  private:
   int begin();
+  void keep(std::shared_ptr<Reactor> handle);
   static void* thread_main(void* self);
   void loop();
   TaskThread& delivery_of(const State& state) {
@@ -30465,8 +30489,12 @@ struct Process::Reactor {
 //   delivered           nothing has                   empty      rest()
 //   delivered           nothing has, after the end    -          complete()
 //
-// What holds: one command is in one delivery thread alone, so that its callbacks come in order, one
-// at a time. The engine thread never calls them, nor does it free what they hold.
+// With ProcessOptions::post the thread puts what is for callbacks into a second mailbox of the same
+// kind, which a task of the program empties: claimed by post(), delivered by take_posted(), whose
+// end is on_end.
+//
+// What holds: one command is in one delivery thread alone, and in one task at a time, so that its
+// callbacks come in order. The engine thread never calls them, nor does it free what they hold.
 
 namespace {
 
@@ -30474,6 +30502,14 @@ namespace {
 void call_back(FunctionRef<void()> callback) noexcept { callback(); }
 
 }  // namespace
+
+void Mailbox::Content::visit(FunctionRef<void(Stream, std::string_view)> visitor) const {
+  std::string_view rest = bytes;
+  for (const Piece& piece : pieces) {
+    visitor(piece.stream, rest.substr(0, piece.size));
+    rest.remove_prefix(piece.size);
+  }
+}
 
 void Mailbox::put(Stream stream, std::string_view bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -30516,7 +30552,7 @@ bool Mailbox::rest(bool& ended) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!is_empty()) return false;
   ended = ended_;
-  claimed_ = false;
+  claimed_ = ended_;
   quiet_since_ = Clock::now();
   return true;
 }
@@ -30532,12 +30568,12 @@ void Process::State::Delivery::put(Output& output, std::string_view bytes) {
   if (!mailbox) return hand_on(output, bytes);
   if (!state_.options.hash_output && !state_.options.on_output) return;
   mailbox->put(output.stream, bytes);
-  state_.io.out.room = state_.io.err.room = mailbox->room();
+  state_.io.out.room = state_.io.err.room = room();
 }
 
 void Process::State::Delivery::beat() {
   if (mailbox) return mailbox->beat();
-  call_back([&] { state_.options.on_heartbeat(); });
+  heartbeat();
 }
 
 void Process::State::Delivery::end() {
@@ -30545,26 +30581,47 @@ void Process::State::Delivery::end() {
   complete();
 }
 
-bool Process::State::Delivery::deliver(Reactor& reactor) {
+// Once the last handle has gone nothing waits for the program's tasks: the thread that does them
+// may be the one in which it goes.
+std::size_t Process::State::Delivery::room() {
+  const std::size_t here = mailbox->room();
+  return posted && !is_dropped_ && !state_.kill_asked ? std::min(here, posted->room()) : here;
+}
+
+Clock::time_point Process::State::Delivery::quiet_since() {
+  const Clock::time_point here = mailbox->quiet_since();
+  return posted ? std::max(here, posted->quiet_since()) : here;
+}
+
+bool Process::State::Delivery::deliver(const std::shared_ptr<State>& self) {
   const Mailbox::Content content = mailbox->take();
-  if (content.has_room) reactor.wake();
-  std::string_view rest = content.bytes;
-  for (const Mailbox::Piece& piece : content.pieces) {
-    hand_on(piece.stream == Stream::out ? state_.io.out : state_.io.err,
-            rest.substr(0, piece.size));
-    rest.remove_prefix(piece.size);
-  }
-  if (content.beat) call_back([&] { state_.options.on_heartbeat(); });
+  if (content.has_room) wake_engine();
+  content.visit([&](Stream stream, std::string_view bytes) {
+    hand_on(stream == Stream::out ? state_.io.out : state_.io.err, bytes);
+  });
+  if (content.beat) heartbeat();
+  post(self);
   bool ended = false;
   if (!mailbox->rest(ended)) return true;
-  if (ended && !std::exchange(is_complete_, true)) complete();
+  if (ended && !std::exchange(is_complete_, true)) {
+    complete();
+    post(self);
+  }
   return false;
 }
 
 // Called once for each piece of output, masked and in order.
 void Process::State::Delivery::hand_on(Output& output, std::string_view bytes) {
   if (state_.options.hash_output) output.hash.add(bytes);
-  call_back([&] { state_.options.on_output(output.stream, bytes); });
+  if (!posted)
+    call_back([&] { state_.options.on_output(output.stream, bytes); });
+  else if (state_.options.on_output && !is_dropped_)
+    posted->put(output.stream, bytes);
+}
+
+void Process::State::Delivery::heartbeat() {
+  if (posted) return posted->beat();
+  call_back([&] { state_.options.on_heartbeat(); });
 }
 
 // The last step of a run, when all of its output was handed on.
@@ -30584,11 +30641,68 @@ void Process::State::Delivery::complete() {
     state_.done = true;
     if (state_.end_token) state_.end_token->cancel();
   }
-  call_back([&] { on_end(last); });
-  on_end = nullptr;
+  if (posted) {
+    posted->end();
+  } else {
+    call_back([&] { on_end(last); });
+    on_end = nullptr;
+  }
   const std::lock_guard<std::mutex> lock(state_.mutex);
   state_.is_delivered = true;
   state_.ended_event.notify_all();
+}
+
+void Process::State::Delivery::wake_engine() const {
+  std::shared_ptr<Reactor> running = engine.lock();
+  if (running) running->wake();
+  Reactor::let_go(std::move(running));
+}
+
+// Tasks of the program ----------------------------------------------------------------------------
+
+// One task. It was dropped if it goes away without a call.
+struct Process::State::Delivery::Turn {
+  explicit Turn(std::shared_ptr<State> its_state) : state(std::move(its_state)) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    if (!is_taken) state->delivery.drop_posted();
+  }
+  void take() {
+    if (!std::exchange(is_taken, true)) state->delivery.take_posted(state);
+  }
+
+  const std::shared_ptr<State> state;
+  bool is_taken = false;
+};
+
+// One task at a time, for all that waits.
+void Process::State::Delivery::post(const std::shared_ptr<State>& self) {
+  if (!posted || is_dropped_ || !posted->claim()) return;
+  call_back([&] { state_.options.post([turn = new_shared<Turn>(self)] { turn->take(); }); });
+}
+
+void Process::State::Delivery::take_posted(const std::shared_ptr<State>& self) {
+  const Mailbox::Content content = posted->take();
+  if (content.has_room) wake_engine();
+  content.visit([&](Stream stream, std::string_view bytes) {
+    call_back([&] { state_.options.on_output(stream, bytes); });
+  });
+  if (content.beat) call_back([&] { state_.options.on_heartbeat(); });
+  bool ended = false;
+  if (!posted->rest(ended)) {
+    // More has come: the tasks of others have their turn first.
+    call_back([&] { state_.options.post([turn = new_shared<Turn>(self)] { turn->take(); }); });
+  } else if (ended) {
+    call_back([&] { on_end(state_.result); });
+    on_end = nullptr;
+  }
+}
+
+void Process::State::Delivery::drop_posted() {
+  is_dropped_ = true;
+  (void)posted->take();
+  wake_engine();
 }
 
 // The threads -------------------------------------------------------------------------------------
@@ -31371,9 +31485,11 @@ Expected<Process> Process::State::launch(std::shared_ptr<State> state, ProcessRe
   if (options.on_output || options.on_heartbeat) handed.has_callbacks = true;
   if (handed.has_callbacks || handed.conclude || options.hash_output)
     handed.mailbox = std::make_unique<Mailbox>();
+  if (handed.has_callbacks && options.post) handed.posted = std::make_unique<Mailbox>();
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);
   if (reactor) error = reactor->begin_delivery(*state);
+  handed.engine = reactor;
   if (error != 0)
     state->fail(SpawnStep::setup, error,
                 concat("cannot start the thread for processes: %", {errno_text(error)}));
@@ -31411,8 +31527,7 @@ void Process::end() noexcept {
   const CancellationPause pause;
   state_->kill_asked.store(true);
   if (in_event_thread()) {
-    Reactor& reactor = *reactor_;
-    reactor.keep(std::move(reactor_));
+    Reactor::let_go(std::move(reactor_));
   } else {
     reactor_->wake();
     (void)wait();
@@ -31561,7 +31676,7 @@ void Process::Reactor::add(std::shared_ptr<Watch> watch) {
 void Process::Reactor::deliver(std::shared_ptr<State> state) {
   TaskThread& courier = delivery_of(*state);
   courier.add([this, state = std::move(state)]() mutable {
-    if (state->delivery.deliver(*this)) deliver(std::move(state));
+    if (state->delivery.deliver(state)) deliver(std::move(state));
   });
 }
 
@@ -31570,6 +31685,10 @@ void Process::Reactor::wake() {
   // lost wake-up the thread would wait without end.
   while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
     ::poll(nullptr, 0, 1);
+}
+
+void Process::Reactor::let_go(std::shared_ptr<Reactor>&& handle) {
+  if (Reactor* const reactor = handle.get()) reactor->keep(std::move(handle));
 }
 
 // Under the mutex to the end: with the reference the thread may destroy this object.
@@ -34366,6 +34485,10 @@ Execution Executor::start(const Command& command) const {
   return execution;
 }
 
+Execution Executor::start(std::string_view script) const {
+  return start(Command::shell(std::string(script)));
+}
+
 // `known` is shared with the function that records the end. That function lives in the process, so
 // it must not own the process, or neither would ever go away. It writes `known` before the process
 // is done(), and all others read it afterwards. The end is taken in this order: conclude, mask,
@@ -34437,17 +34560,18 @@ void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& e
   const Gate& gate = *queued->executor_->gate_;
   const Command& command = queued->command_;
   int error = 0;
-  queued->reactor_ = Process::Reactor::shared(error);
-  if (queued->reactor_) error = queued->reactor_->starts.begin();
+  std::shared_ptr<Process::Reactor> reactor = Process::Reactor::shared(error);
+  if (reactor) error = reactor->starts.begin();
   if (error != 0) {
     queued->admission_.fail(system_error(error, "cannot start the thread for processes"),
                             step_name(SpawnStep::setup));
-    return queued->executor_->launch(command, queued->admission_, state);
+    queued->executor_->launch(command, queued->admission_, state);
+    return Process::Reactor::let_go(std::move(reactor));
   }
-  Process::Reactor& reactor = *queued->reactor_;
+  queued->reactor_ = reactor;
   queued->state_ = state;
   state->has_waited = true;
-  state->reactor = queued->reactor_;
+  state->reactor = reactor;
   state->queued = queued;
   state->keeps_input_open = command.keep_input_open;
   state->has_terminal = command.terminal.has_value();
@@ -34461,18 +34585,20 @@ void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& e
   queued->watch_->descriptors = {command.cancel ? command.cancel->descriptor() : -1};
   queued->watch_->deadline = later(Clock::now(), command.max_wait);
   queued->watch_->task = [queued] { queued->give_up(); };
-  reactor.add(queued->watch_);
-  if (!gate.slots.take(gate.options.max_concurrent, queued->waiter_)) return;
-  const Function<void()> called = std::exchange(queued->waiter_->called, nullptr);
-  called();
+  // It stands in the line before it can be given up. From then on it may be over at any time.
+  if (gate.slots.take(gate.options.max_concurrent, queued->waiter_)) {
+    const Function<void()> called = std::exchange(queued->waiter_->called, nullptr);
+    called();
+  } else {
+    reactor->add(queued->watch_);
+  }
+  Process::Reactor::let_go(std::move(reactor));
 }
 
 void Executor::Queued::leave() {
   waiter_->called = nullptr;
   if (!watch_->over.exchange(true)) watch_->task = nullptr;
-  // This thread must not be the one that waits for its own end.
-  Process::Reactor& reactor = *reactor_;
-  reactor.keep(std::move(reactor_));
+  Process::Reactor::let_go(std::move(reactor_));
 }
 
 void Executor::Queued::begin() {
@@ -34522,8 +34648,7 @@ Execution::State::~State() {
     return;
   }
   give_up();
-  Process::Reactor& engine = *reactor;
-  engine.keep(std::move(reactor));
+  Process::Reactor::let_go(std::move(reactor));
 }
 
 void Execution::State::give_up() const {
@@ -34562,7 +34687,7 @@ void Execution::State::settle() {
     if (!process) has_ended = true;
     if (!process && end_token) end_token->cancel();
   }
-  if (Process::Reactor* const kept = engine.get()) kept->keep(std::move(engine));
+  Process::Reactor::let_go(std::move(engine));
 }
 
 void Execution::State::end() {
@@ -35030,6 +35155,7 @@ void Executor::Admission::prepare(const Executor& executor, const Command& given
   process.on_output = command.on_output;
   process.heartbeat = command.heartbeat;
   process.on_heartbeat = command.on_heartbeat;
+  process.post = options.post;
   if (auto placed = executor.place(command, *this); !placed) this->fail(placed.error(), "setup");
 }
 

@@ -65,6 +65,10 @@ Execution Executor::start(const Command& command) const {
   return execution;
 }
 
+Execution Executor::start(std::string_view script) const {
+  return start(Command::shell(std::string(script)));
+}
+
 // `known` is shared with the function that records the end. That function lives in the process, so
 // it must not own the process, or neither would ever go away. It writes `known` before the process
 // is done(), and all others read it afterwards. The end is taken in this order: conclude, mask,
@@ -136,17 +140,18 @@ void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& e
   const Gate& gate = *queued->executor_->gate_;
   const Command& command = queued->command_;
   int error = 0;
-  queued->reactor_ = Process::Reactor::shared(error);
-  if (queued->reactor_) error = queued->reactor_->starts.begin();
+  std::shared_ptr<Process::Reactor> reactor = Process::Reactor::shared(error);
+  if (reactor) error = reactor->starts.begin();
   if (error != 0) {
     queued->admission_.fail(system_error(error, "cannot start the thread for processes"),
                             step_name(SpawnStep::setup));
-    return queued->executor_->launch(command, queued->admission_, state);
+    queued->executor_->launch(command, queued->admission_, state);
+    return Process::Reactor::let_go(std::move(reactor));
   }
-  Process::Reactor& reactor = *queued->reactor_;
+  queued->reactor_ = reactor;
   queued->state_ = state;
   state->has_waited = true;
-  state->reactor = queued->reactor_;
+  state->reactor = reactor;
   state->queued = queued;
   state->keeps_input_open = command.keep_input_open;
   state->has_terminal = command.terminal.has_value();
@@ -160,18 +165,20 @@ void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& e
   queued->watch_->descriptors = {command.cancel ? command.cancel->descriptor() : -1};
   queued->watch_->deadline = later(Clock::now(), command.max_wait);
   queued->watch_->task = [queued] { queued->give_up(); };
-  reactor.add(queued->watch_);
-  if (!gate.slots.take(gate.options.max_concurrent, queued->waiter_)) return;
-  const Function<void()> called = std::exchange(queued->waiter_->called, nullptr);
-  called();
+  // It stands in the line before it can be given up. From then on it may be over at any time.
+  if (gate.slots.take(gate.options.max_concurrent, queued->waiter_)) {
+    const Function<void()> called = std::exchange(queued->waiter_->called, nullptr);
+    called();
+  } else {
+    reactor->add(queued->watch_);
+  }
+  Process::Reactor::let_go(std::move(reactor));
 }
 
 void Executor::Queued::leave() {
   waiter_->called = nullptr;
   if (!watch_->over.exchange(true)) watch_->task = nullptr;
-  // This thread must not be the one that waits for its own end.
-  Process::Reactor& reactor = *reactor_;
-  reactor.keep(std::move(reactor_));
+  Process::Reactor::let_go(std::move(reactor_));
 }
 
 void Executor::Queued::begin() {
@@ -221,8 +228,7 @@ Execution::State::~State() {
     return;
   }
   give_up();
-  Process::Reactor& engine = *reactor;
-  engine.keep(std::move(reactor));
+  Process::Reactor::let_go(std::move(reactor));
 }
 
 void Execution::State::give_up() const {
@@ -261,7 +267,7 @@ void Execution::State::settle() {
     if (!process) has_ended = true;
     if (!process && end_token) end_token->cancel();
   }
-  if (Process::Reactor* const kept = engine.get()) kept->keep(std::move(engine));
+  Process::Reactor::let_go(std::move(engine));
 }
 
 void Execution::State::end() {

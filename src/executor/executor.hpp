@@ -282,7 +282,7 @@ struct ExecutorOptions {
   // Bytes per file, the rest is not written, and of all files together. At least 1; or unbounded.
   std::uint64_t max_spill = std::uint64_t{64} << 20;
   std::uint64_t max_spill_total = std::uint64_t{256} << 20;
-  std::string shell = "/bin/sh";  // reads scripts: any shell that knows -c
+  std::string shell = "/bin/sh";  // reads scripts, where they run: any shell that knows -c
   // For Network::allow of a sandbox, or a container without a network, and only then: what commands
   // may reach by a proxy of this program, to which variables such as HTTPS_PROXY lead them. Each is
   // a name (example.org), all names below one (*.example.org), an address, with a port
@@ -295,6 +295,8 @@ struct ExecutorOptions {
   // files for git say them when the executor is made, so that `git commit` works; with nothing else
   // of them. What the repository or a variable says is stronger.
   bool git_identity = true;
+  // Where the callbacks of started commands are called, but for on_audit: see ProcessOptions::post.
+  Function<void(Function<void()>)> post = {};
   std::string agent_id = {};              // for the audit log
   Function<void(Approval&)> on_ask = {};  // see Command::on_ask
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
@@ -363,6 +365,7 @@ class Executor {
   // thread of this library: its handle is used like any other meanwhile. When a command was refused
   // or could not start, the handle is done already.
   Execution start(const Command& command) const;
+  Execution start(std::string_view script) const;
 
   // Judges without running: the Result of a refusal, or outcome not_started and an empty rule.
   // Asks no person: what must be approved is refused here unless run() could ask.

@@ -373,6 +373,7 @@ void Executor::Admission::prepare(const Executor& executor, const Command& given
   process.on_output = command.on_output;
   process.heartbeat = command.heartbeat;
   process.on_heartbeat = command.on_heartbeat;
+  process.post = options.post;
   if (auto placed = executor.place(command, *this); !placed) this->fail(placed.error(), "setup");
 }
 

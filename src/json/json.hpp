@@ -29,8 +29,8 @@ class Json {
   Json() noexcept : boolean_(false) {}  // null
   Json(std::nullptr_t) noexcept : Json() {}
   // Only bool itself, so that a pointer is an error of the compiler and not `true`.
-  template <class Bool, class = std::enable_if_t<std::is_same_v<Bool, bool>>>
-  Json(Bool value) noexcept : boolean_(value), kind_(Kind::boolean) {}
+  template <class OnlyBool, class = std::enable_if_t<std::is_same_v<OnlyBool, bool>>>
+  Json(OnlyBool value) noexcept : boolean_(value), kind_(Kind::boolean) {}
   Json(int value) noexcept : Json(static_cast<long long>(value)) {}
   Json(long value) noexcept : Json(static_cast<long long>(value)) {}
   Json(long long value) noexcept;

@@ -132,7 +132,6 @@ struct PlaceOptions : ExecutorOptions {
   // What the agent holds its commands to, by the kernel there. Its `writable` and `readable` are
   // added to: the roots by their permission (the workspace, when there are none).
   SandboxOptions sandbox = SandboxOptions();
-  std::string shell = "/bin/sh";  // there: any shell that knows -c
   // Of reaching the place, until its agent has answered. A copy has a second more for each 32 kB.
   std::chrono::milliseconds connect_timeout = std::chrono::seconds(20);
   // After so long without a sign of life each end gives up: commands there are killed by the agent,

@@ -102,7 +102,7 @@ short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const
 }
 
 void Process::State::add_descriptors(std::vector<pollfd>& set) {
-  if (delivery.mailbox) io.out.room = io.err.room = delivery.mailbox->room();
+  if (delivery.mailbox) io.out.room = io.err.room = delivery.room();
   add_slot(set, slot_out, io.out.open && io.out.room != 0 ? io.out.pipe.get() : -1, POLLIN);
   add_slot(set, slot_err, io.err.open && io.err.room != 0 ? io.err.pipe.get() : -1, POLLIN);
   // Without anything to write, only the reader's end of it is of interest.
@@ -146,8 +146,7 @@ void Process::State::check_time(Clock::time_point now) {
     if (kill_asked.load() || cancelled) return ask_to_end(Outcome::cancelled, now);
     // The time that a callback takes is not silence, nor is that in which nothing is read.
     if (delivery.mailbox && options.idle_timeout != no_limit)
-      times.idle =
-          std::max(times.idle, later(delivery.mailbox->quiet_since(), options.idle_timeout));
+      times.idle = std::max(times.idle, later(delivery.quiet_since(), options.idle_timeout));
     was_idle = now >= times.idle && now < times.timeout;
     if (was_idle || now >= times.timeout) ask_to_end(Outcome::timed_out, now);
   } else if (phase == Phase::asked_to_end && (kill_asked.load() || now >= times.phase_end)) {

@@ -232,11 +232,17 @@ struct Process::State {
     void put(Output& output, std::string_view bytes);
     void beat();
     void end();
+    // How many bytes may be read now, and since when nothing waits.
+    std::size_t room();
+    Clock::time_point quiet_since();
     // For a delivery thread. True: there may be more, after others had their turn.
-    bool deliver(Reactor& reactor);
+    bool deliver(const std::shared_ptr<State>& self);
 
     // What a started run brings waits here. Null: the thread that drives the run delivers at once.
     std::unique_ptr<Mailbox> mailbox = {};
+    // With ProcessOptions::post: what waits for the tasks of the program.
+    std::unique_ptr<Mailbox> posted = {};
+    std::weak_ptr<Reactor> engine = {};
     bool has_callbacks = false;  // of the program, and not only of this library
     // The end of a started command: what completes its result, before done() is true, and what
     // gets the result afterwards.
@@ -244,11 +250,19 @@ struct Process::State {
     Function<void(const ProcessResult&)> on_end = {};
 
    private:
+    struct Turn;
+
     void hand_on(Output& output, std::string_view bytes);
+    void heartbeat();
     void complete();
+    void wake_engine() const;
+    void post(const std::shared_ptr<State>& self);
+    void take_posted(const std::shared_ptr<State>& self);
+    void drop_posted();
 
     State& state_;
     bool is_complete_ = false;
+    std::atomic<bool> is_dropped_{false};  // the program does not call back any more
   };
   Delivery delivery{*this};
 

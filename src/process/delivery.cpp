@@ -8,8 +8,12 @@
 //   delivered           nothing has                   empty      rest()
 //   delivered           nothing has, after the end    -          complete()
 //
-// What holds: one command is in one delivery thread alone, so that its callbacks come in order, one
-// at a time. The engine thread never calls them, nor does it free what they hold.
+// With ProcessOptions::post the thread puts what is for callbacks into a second mailbox of the same
+// kind, which a task of the program empties: claimed by post(), delivered by take_posted(), whose
+// end is on_end.
+//
+// What holds: one command is in one delivery thread alone, and in one task at a time, so that its
+// callbacks come in order. The engine thread never calls them, nor does it free what they hold.
 
 #include "process/delivery_internal.hpp"
 
@@ -30,6 +34,14 @@ namespace {
 void call_back(FunctionRef<void()> callback) noexcept { callback(); }
 
 }  // namespace
+
+void Mailbox::Content::visit(FunctionRef<void(Stream, std::string_view)> visitor) const {
+  std::string_view rest = bytes;
+  for (const Piece& piece : pieces) {
+    visitor(piece.stream, rest.substr(0, piece.size));
+    rest.remove_prefix(piece.size);
+  }
+}
 
 void Mailbox::put(Stream stream, std::string_view bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -72,7 +84,7 @@ bool Mailbox::rest(bool& ended) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!is_empty()) return false;
   ended = ended_;
-  claimed_ = false;
+  claimed_ = ended_;
   quiet_since_ = Clock::now();
   return true;
 }
@@ -88,12 +100,12 @@ void Process::State::Delivery::put(Output& output, std::string_view bytes) {
   if (!mailbox) return hand_on(output, bytes);
   if (!state_.options.hash_output && !state_.options.on_output) return;
   mailbox->put(output.stream, bytes);
-  state_.io.out.room = state_.io.err.room = mailbox->room();
+  state_.io.out.room = state_.io.err.room = room();
 }
 
 void Process::State::Delivery::beat() {
   if (mailbox) return mailbox->beat();
-  call_back([&] { state_.options.on_heartbeat(); });
+  heartbeat();
 }
 
 void Process::State::Delivery::end() {
@@ -101,26 +113,47 @@ void Process::State::Delivery::end() {
   complete();
 }
 
-bool Process::State::Delivery::deliver(Reactor& reactor) {
+// Once the last handle has gone nothing waits for the program's tasks: the thread that does them
+// may be the one in which it goes.
+std::size_t Process::State::Delivery::room() {
+  const std::size_t here = mailbox->room();
+  return posted && !is_dropped_ && !state_.kill_asked ? std::min(here, posted->room()) : here;
+}
+
+Clock::time_point Process::State::Delivery::quiet_since() {
+  const Clock::time_point here = mailbox->quiet_since();
+  return posted ? std::max(here, posted->quiet_since()) : here;
+}
+
+bool Process::State::Delivery::deliver(const std::shared_ptr<State>& self) {
   const Mailbox::Content content = mailbox->take();
-  if (content.has_room) reactor.wake();
-  std::string_view rest = content.bytes;
-  for (const Mailbox::Piece& piece : content.pieces) {
-    hand_on(piece.stream == Stream::out ? state_.io.out : state_.io.err,
-            rest.substr(0, piece.size));
-    rest.remove_prefix(piece.size);
-  }
-  if (content.beat) call_back([&] { state_.options.on_heartbeat(); });
+  if (content.has_room) wake_engine();
+  content.visit([&](Stream stream, std::string_view bytes) {
+    hand_on(stream == Stream::out ? state_.io.out : state_.io.err, bytes);
+  });
+  if (content.beat) heartbeat();
+  post(self);
   bool ended = false;
   if (!mailbox->rest(ended)) return true;
-  if (ended && !std::exchange(is_complete_, true)) complete();
+  if (ended && !std::exchange(is_complete_, true)) {
+    complete();
+    post(self);
+  }
   return false;
 }
 
 // Called once for each piece of output, masked and in order.
 void Process::State::Delivery::hand_on(Output& output, std::string_view bytes) {
   if (state_.options.hash_output) output.hash.add(bytes);
-  call_back([&] { state_.options.on_output(output.stream, bytes); });
+  if (!posted)
+    call_back([&] { state_.options.on_output(output.stream, bytes); });
+  else if (state_.options.on_output && !is_dropped_)
+    posted->put(output.stream, bytes);
+}
+
+void Process::State::Delivery::heartbeat() {
+  if (posted) return posted->beat();
+  call_back([&] { state_.options.on_heartbeat(); });
 }
 
 // The last step of a run, when all of its output was handed on.
@@ -140,11 +173,68 @@ void Process::State::Delivery::complete() {
     state_.done = true;
     if (state_.end_token) state_.end_token->cancel();
   }
-  call_back([&] { on_end(last); });
-  on_end = nullptr;
+  if (posted) {
+    posted->end();
+  } else {
+    call_back([&] { on_end(last); });
+    on_end = nullptr;
+  }
   const std::lock_guard<std::mutex> lock(state_.mutex);
   state_.is_delivered = true;
   state_.ended_event.notify_all();
+}
+
+void Process::State::Delivery::wake_engine() const {
+  std::shared_ptr<Reactor> running = engine.lock();
+  if (running) running->wake();
+  Reactor::let_go(std::move(running));
+}
+
+// Tasks of the program ----------------------------------------------------------------------------
+
+// One task. It was dropped if it goes away without a call.
+struct Process::State::Delivery::Turn {
+  explicit Turn(std::shared_ptr<State> its_state) : state(std::move(its_state)) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() {
+    if (!is_taken) state->delivery.drop_posted();
+  }
+  void take() {
+    if (!std::exchange(is_taken, true)) state->delivery.take_posted(state);
+  }
+
+  const std::shared_ptr<State> state;
+  bool is_taken = false;
+};
+
+// One task at a time, for all that waits.
+void Process::State::Delivery::post(const std::shared_ptr<State>& self) {
+  if (!posted || is_dropped_ || !posted->claim()) return;
+  call_back([&] { state_.options.post([turn = new_shared<Turn>(self)] { turn->take(); }); });
+}
+
+void Process::State::Delivery::take_posted(const std::shared_ptr<State>& self) {
+  const Mailbox::Content content = posted->take();
+  if (content.has_room) wake_engine();
+  content.visit([&](Stream stream, std::string_view bytes) {
+    call_back([&] { state_.options.on_output(stream, bytes); });
+  });
+  if (content.beat) call_back([&] { state_.options.on_heartbeat(); });
+  bool ended = false;
+  if (!posted->rest(ended)) {
+    // More has come: the tasks of others have their turn first.
+    call_back([&] { state_.options.post([turn = new_shared<Turn>(self)] { turn->take(); }); });
+  } else if (ended) {
+    call_back([&] { on_end(state_.result); });
+    on_end = nullptr;
+  }
+}
+
+void Process::State::Delivery::drop_posted() {
+  is_dropped_ = true;
+  (void)posted->take();
+  wake_engine();
 }
 
 // The threads -------------------------------------------------------------------------------------

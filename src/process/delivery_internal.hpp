@@ -31,6 +31,7 @@ class Mailbox {
     std::vector<Piece> pieces = {};  // of `bytes`, in their order
     bool beat = false;               // a heartbeat is due; two of them are one
     bool has_room = false;           // the engine waits for the room that this makes
+    void visit(FunctionRef<void(Stream, std::string_view)> visitor) const;
   };
 
   void put(Stream stream, std::string_view bytes);
@@ -44,7 +45,7 @@ class Mailbox {
   bool claim();
   Content take();
   // Whether there is nothing more to deliver now; claim() says when there is again. `ended`: nor
-  // will there ever be.
+  // will there ever be, and nothing is claimed any more.
   bool rest(bool& ended);
   // Since when nothing waits to be delivered; now, if something does.
   std::chrono::steady_clock::time_point quiet_since();

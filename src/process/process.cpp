@@ -42,9 +42,11 @@ Expected<Process> Process::State::launch(std::shared_ptr<State> state, ProcessRe
   if (options.on_output || options.on_heartbeat) handed.has_callbacks = true;
   if (handed.has_callbacks || handed.conclude || options.hash_output)
     handed.mailbox = std::make_unique<Mailbox>();
+  if (handed.has_callbacks && options.post) handed.posted = std::make_unique<Mailbox>();
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);
   if (reactor) error = reactor->begin_delivery(*state);
+  handed.engine = reactor;
   if (error != 0)
     state->fail(SpawnStep::setup, error,
                 concat("cannot start the thread for processes: %", {errno_text(error)}));
@@ -82,8 +84,7 @@ void Process::end() noexcept {
   const CancellationPause pause;
   state_->kill_asked.store(true);
   if (in_event_thread()) {
-    Reactor& reactor = *reactor_;
-    reactor.keep(std::move(reactor_));
+    Reactor::let_go(std::move(reactor_));
   } else {
     reactor_->wake();
     (void)wait();

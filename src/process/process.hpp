@@ -132,6 +132,12 @@ struct ProcessOptions {
   // one that is not done() ends this program with a message, wait_for() returns done() at once, and
   // a handle that goes away has its program killed without waiting for that. An exception that
   // leaves a callback ends this program, too (std::terminate).
+  // With `post`, those of a started program are called by tasks that this gets, one at a time, each
+  // to be called once: in the thread of an event loop, say. It is called itself in a thread of this
+  // library, and must not wait. Then done() does not wait for callbacks, on_end comes last, and a
+  // thread that does the tasks must not wait() for a program with on_output. The callbacks of a
+  // program whose task is dropped are not called any more.
+  Function<void(Function<void()>)> post = {};
   // Raw bytes, as they arrive; but what may be the beginning of a secret waits for its end.
   Function<void(Stream, std::string_view)> on_output = {};
   std::chrono::milliseconds heartbeat = no_limit;  // zero or less: never, too
@@ -191,8 +197,9 @@ ProcessResult run_process(const ProcessOptions& options);
 // A running program. All started programs share the threads of this library: one that watches
 // them, and when they are needed one for callbacks and one for the library's own work at the end of
 // a command. They begin with the first Process and have ended when the destructor of the last one
-// returns (in a callback: soon after). Members are safe from any thread (except moving and
-// destroying). In a child that the host makes by fork(2), they do nothing.
+// returns (in a callback, and after a command that waited for its turn: soon after). Members are
+// safe from any thread (except moving and destroying). In a child that the host makes by fork(2),
+// they do nothing.
 class Process {
  public:
   // `on_end`, when given, is called once with the final result, when done() is true and all other

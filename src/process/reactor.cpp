@@ -104,7 +104,7 @@ void Process::Reactor::add(std::shared_ptr<Watch> watch) {
 void Process::Reactor::deliver(std::shared_ptr<State> state) {
   TaskThread& courier = delivery_of(*state);
   courier.add([this, state = std::move(state)]() mutable {
-    if (state->delivery.deliver(*this)) deliver(std::move(state));
+    if (state->delivery.deliver(state)) deliver(std::move(state));
   });
 }
 
@@ -113,6 +113,10 @@ void Process::Reactor::wake() {
   // lost wake-up the thread would wait without end.
   while (::write(wake_in.get(), "", 1) < 0 && (errno == EINTR || errno == ENOMEM))
     ::poll(nullptr, 0, 1);
+}
+
+void Process::Reactor::let_go(std::shared_ptr<Reactor>&& handle) {
+  if (Reactor* const reactor = handle.get()) reactor->keep(std::move(handle));
 }
 
 // Under the mutex to the end: with the reference the thread may destroy this object.

@@ -64,13 +64,14 @@ struct Process::Reactor {
   void add(std::shared_ptr<State> state);
   void add(std::shared_ptr<Watch> watch);
   void wake();
-  // Takes the reference of a handle that may not wait.
-  void keep(std::shared_ptr<Reactor> handle);
+  // Drops a reference, and waits for no thread: in one that the last handle would join.
+  static void let_go(std::shared_ptr<Reactor>&& handle);
   // False in a fork of the process that made it, which has no such thread.
   bool is_ours() const { return owner == ::getpid(); }
 
  private:
   int begin();
+  void keep(std::shared_ptr<Reactor> handle);
   static void* thread_main(void* self);
   void loop();
   TaskThread& delivery_of(const State& state) {

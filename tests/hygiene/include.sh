@@ -36,6 +36,24 @@ for file in one other renamed; do
 done
 link "$together" "$OUT/three" $flags -Werror "$OUT/one.o" "$OUT/other.o" "$OUT/renamed.o"
 
+# Macros of X11's headers, which have no prefix: the declarations come after them in many programs.
+cat > "$OUT/macros.cpp" << 'PROGRAM'
+#define Always 2
+#define Bool int
+#define CursorShape 0
+#define False 0
+#define KeyPress 2
+#define None 0L
+#define Status int
+#define Success 0
+#define True 1
+#define Unsorted 0
+#include "codeexec.hpp"
+int main() { return 0; }
+PROGRAM
+expect "the declarations compile after the macros of X11" "$CXX" -std=c++17 $WARNINGS \
+  -I"$ROOT" -fsyntax-only "$OUT/macros.cpp"
+
 # Templates and inline functions of the standard library are weak, and the same everywhere.
 if [ -z "${IMPLEMENTATION:-}" ]; then
   skip "there is no IMPLEMENTATION whose symbols could be looked at"

@@ -146,13 +146,14 @@ TEST_CASE("max_concurrent: a cancel ends the wait, and those behind go on") {
   CHECK(handle.done());
   // One whose token is cancelled before does not wait at all.
   CHECK(here.run(command).outcome == Outcome::cancelled);
+  is_cancelled(here.start(command).wait());
   CHECK(!support::exists(place.path() + "/behind"));
   int recorded = 0;
   for (const Json& record : log.take())
     if (record["command"].as_string() == "touch never" &&
         record["outcome"].as_string() == "cancelled")
       ++recorded;
-  CHECK(recorded == 3);
+  CHECK(recorded == 4);
   holder.let_go();
   behind.join();
   CHECK(support::exists(place.path() + "/behind"));

@@ -76,7 +76,8 @@ TEST_CASE("a started command can be waited for with poll()") {
   execution.close_input();
   CHECK(::poll(&entry, 1, static_cast<int>(milliseconds(safety).count())) == 1);
   CHECK(execution.done());
-  CHECK(here.start(Command::shell("sudo ls")).descriptor() == -1);
+  CHECK(here.start("sudo ls").descriptor() == -1);
+  CHECK(here.start("echo text").wait().out == "text\n");
 }
 
 TEST_CASE("a run() is cancelled from another thread, and its tree dies") {

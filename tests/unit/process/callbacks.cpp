@@ -8,6 +8,8 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <deque>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <stdexcept>
@@ -263,4 +265,156 @@ TEST_CASE("on_end: the handle is done() there, and wait() returns what it gets")
   CHECK(given.out == "out\n");
   CHECK(was_done);
   CHECK(code == 3);
+}
+
+namespace {
+
+// An event loop of a program: does the tasks that it was given, in the thread that asks for it.
+class Loop {
+ public:
+  codeexec::Function<void(codeexec::Function<void()>)> post() {
+    return [shared = shared_](codeexec::Function<void()> task) {
+      const std::lock_guard<std::mutex> lock(shared->mutex);
+      shared->tasks.push_back(std::move(task));
+      shared->changed.notify_all();
+    };
+  }
+  // Until the condition is true.
+  template <class Condition>
+  bool run_until(Condition condition) {
+    const Stopwatch watch;
+    while (!condition()) {
+      if (!watch.soon()) return false;
+      run_one();
+    }
+    return true;
+  }
+  std::size_t waiting() const {
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    return shared_->tasks.size();
+  }
+  void drop() {
+    std::deque<codeexec::Function<void()>> tasks;
+    const std::lock_guard<std::mutex> lock(shared_->mutex);
+    tasks.swap(shared_->tasks);
+  }
+
+ private:
+  struct Shared {
+    std::mutex mutex = {};
+    std::condition_variable changed = {};
+    std::deque<codeexec::Function<void()>> tasks = {};
+  };
+
+  void run_one() {
+    codeexec::Function<void()> task;
+    {
+      std::unique_lock<std::mutex> lock(shared_->mutex);
+      if (!shared_->changed.wait_for(lock, milliseconds(100),
+                                     [&] { return !shared_->tasks.empty(); }))
+        return;
+      task = std::move(shared_->tasks.front());
+      shared_->tasks.pop_front();
+    }
+    task();
+  }
+
+  std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
+};
+
+}  // namespace
+
+TEST_CASE("post: callbacks come in the thread that does the tasks, in order, on_end last") {
+  Loop loop;
+  std::string seen;
+  bool ended = false;
+  bool elsewhere = false;
+  std::size_t late = 0;
+  const std::thread::id here = std::this_thread::get_id();
+  ProcessOptions options = shell("echo one; sleep 0.1; echo two; head -c 3000000 /dev/zero");
+  options.post = loop.post();
+  options.heartbeat = milliseconds(20);
+  int beats = 0;
+  options.on_heartbeat = [&] { ++beats; };
+  options.on_output = [&](Stream, std::string_view bytes) {
+    elsewhere = elsewhere || std::this_thread::get_id() != here;
+    if (ended) ++late;
+    seen += bytes;
+  };
+  ProcessResult last;
+  auto process = Process::start(options, [&](const ProcessResult& r) {
+    elsewhere = elsewhere || std::this_thread::get_id() != here;
+    ended = true;
+    last = r;
+  });
+  REQUIRE(process);
+  CHECK(loop.run_until([&] { return ended; }));
+  CHECK(process->done());
+  CHECK(!elsewhere);
+  CHECK(late == 0);
+  CHECK(beats > 0);
+  CHECK(seen.size() == 3000008);
+  CHECK(support::begins(seen, "one\ntwo\n"));
+  CHECK(last.succeeded());
+  CHECK(loop.waiting() == 0);
+}
+
+TEST_CASE("post: a loop that stands still holds up its programs, and none of their deadlines") {
+  Loop loop;
+  std::size_t seen = 0;
+  bool ended = false;
+  ProcessOptions options = shell("yes");
+  options.post = loop.post();
+  options.timeout = milliseconds(200);
+  options.on_output = [&](Stream, std::string_view bytes) { seen += bytes.size(); };
+  auto process = Process::start(options, [&](const ProcessResult&) { ended = true; });
+  REQUIRE(process);
+  CHECK(dies(process->pid()));
+  CHECK(process->read(Stream::out, 0).next < 2000000);
+  CHECK(seen == 0);
+  CHECK(loop.run_until([&] { return ended; }));
+  CHECK(process->wait().outcome == Outcome::timed_out);
+  CHECK(process->wait().out_counts.total_bytes == seen);
+}
+
+TEST_CASE("post: a handle that goes away in the loop's thread does not wait for it") {
+  const LeftoverCheck leaks;
+  Loop loop;
+  std::size_t seen = 0;
+  bool ended = false;
+  {
+    ProcessOptions options = shell("yes");
+    options.post = loop.post();
+    options.on_output = [&](Stream, std::string_view bytes) { seen += bytes.size(); };
+    auto process = Process::start(options, [&](const ProcessResult&) { ended = true; });
+    REQUIRE(process);
+    CHECK(support::comes_true([&] { return process->read(Stream::out, 0).next > 400000; }));
+  }
+  CHECK(!ended);
+  CHECK(loop.run_until([&] { return ended; }));
+  CHECK(seen > 0);
+  CHECK(leaks.clean());
+}
+
+TEST_CASE("post: the callbacks of a program whose task is dropped are not called, and it ends") {
+  Loop loop;
+  int calls = 0;
+  ProcessOptions options = shell("head -c 3000000 /dev/zero; exit 3");
+  options.on_output = [&](Stream, std::string_view) { ++calls; };
+  const auto count = [&](const ProcessResult&) { ++calls; };
+  for (const bool at_once : {true, false}) {
+    if (at_once)
+      options.post = [](codeexec::Function<void()>) {};
+    else
+      options.post = loop.post();
+    auto process = Process::start(options, count);
+    REQUIRE(process);
+    if (!at_once) CHECK(support::comes_true([&] { return loop.waiting() > 0; }));
+    loop.drop();
+    const ProcessResult& r = process->wait();
+    CHECK(r.exit_code == 3);
+    CHECK(r.out_counts.total_bytes == 3000000);
+    loop.drop();
+  }
+  CHECK(calls == 0);
 }
