@@ -28763,6 +28763,11 @@ class Mailbox {
     std::vector<Piece> pieces = {};  // of `bytes`, in their order
     bool beat = false;               // a heartbeat is due; two of them are one
     bool has_room = false;           // the engine waits for the room that this makes
+    void clear() {
+      bytes.clear();
+      pieces.clear();
+      beat = has_room = false;
+    }
     void visit(FunctionRef<void(Stream, std::string_view)> visitor) const;
   };
 
@@ -28775,7 +28780,8 @@ class Mailbox {
   // Whether there is something to deliver that no delivery thread knows of yet. It knows from here
   // on, until rest() has returned true.
   bool claim();
-  Content take();
+  // Takes what waits. The memory of what was taken before is used for what comes next.
+  void take(Content& content);
   // Whether there is nothing more to deliver now; claim() says when there is again. `ended`: nor
   // will there ever be, and nothing is claimed any more.
   bool rest(bool& ended);
@@ -29526,6 +29532,8 @@ struct Process::State {
     void drop_posted();
 
     State& state_;
+    Mailbox::Content content_ = {};  // of the delivery thread, which takes it
+    Mailbox::Content posted_content_ = {};
     bool is_complete_ = false;
     std::atomic<bool> is_dropped_{false};  // the program does not call back any more
   };
@@ -30543,9 +30551,10 @@ bool Mailbox::claim() {
   return (!is_empty() || ended_) && !std::exchange(claimed_, true);
 }
 
-Mailbox::Content Mailbox::take() {
+void Mailbox::take(Content& content) {
+  content.clear();
   const std::lock_guard<std::mutex> lock(mutex_);
-  return std::exchange(content_, {});
+  std::swap(content_, content);
 }
 
 bool Mailbox::rest(bool& ended) {
@@ -30594,12 +30603,12 @@ Clock::time_point Process::State::Delivery::quiet_since() {
 }
 
 bool Process::State::Delivery::deliver(const std::shared_ptr<State>& self) {
-  const Mailbox::Content content = mailbox->take();
-  if (content.has_room) wake_engine();
-  content.visit([&](Stream stream, std::string_view bytes) {
+  mailbox->take(content_);
+  if (content_.has_room) wake_engine();
+  content_.visit([&](Stream stream, std::string_view bytes) {
     hand_on(stream == Stream::out ? state_.io.out : state_.io.err, bytes);
   });
-  if (content.beat) heartbeat();
+  if (content_.beat) heartbeat();
   post(self);
   bool ended = false;
   if (!mailbox->rest(ended)) return true;
@@ -30683,12 +30692,12 @@ void Process::State::Delivery::post(const std::shared_ptr<State>& self) {
 }
 
 void Process::State::Delivery::take_posted(const std::shared_ptr<State>& self) {
-  const Mailbox::Content content = posted->take();
-  if (content.has_room) wake_engine();
-  content.visit([&](Stream stream, std::string_view bytes) {
+  posted->take(posted_content_);
+  if (posted_content_.has_room) wake_engine();
+  posted_content_.visit([&](Stream stream, std::string_view bytes) {
     call_back([&] { state_.options.on_output(stream, bytes); });
   });
-  if (content.beat) call_back([&] { state_.options.on_heartbeat(); });
+  if (posted_content_.beat) call_back([&] { state_.options.on_heartbeat(); });
   bool ended = false;
   if (!posted->rest(ended)) {
     // More has come: the tasks of others have their turn first.
@@ -30701,7 +30710,8 @@ void Process::State::Delivery::take_posted(const std::shared_ptr<State>& self) {
 
 void Process::State::Delivery::drop_posted() {
   is_dropped_ = true;
-  (void)posted->take();
+  Mailbox::Content dropped;
+  posted->take(dropped);
   wake_engine();
 }
 

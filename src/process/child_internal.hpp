@@ -261,6 +261,8 @@ struct Process::State {
     void drop_posted();
 
     State& state_;
+    Mailbox::Content content_ = {};  // of the delivery thread, which takes it
+    Mailbox::Content posted_content_ = {};
     bool is_complete_ = false;
     std::atomic<bool> is_dropped_{false};  // the program does not call back any more
   };

@@ -75,9 +75,10 @@ bool Mailbox::claim() {
   return (!is_empty() || ended_) && !std::exchange(claimed_, true);
 }
 
-Mailbox::Content Mailbox::take() {
+void Mailbox::take(Content& content) {
+  content.clear();
   const std::lock_guard<std::mutex> lock(mutex_);
-  return std::exchange(content_, {});
+  std::swap(content_, content);
 }
 
 bool Mailbox::rest(bool& ended) {
@@ -126,12 +127,12 @@ Clock::time_point Process::State::Delivery::quiet_since() {
 }
 
 bool Process::State::Delivery::deliver(const std::shared_ptr<State>& self) {
-  const Mailbox::Content content = mailbox->take();
-  if (content.has_room) wake_engine();
-  content.visit([&](Stream stream, std::string_view bytes) {
+  mailbox->take(content_);
+  if (content_.has_room) wake_engine();
+  content_.visit([&](Stream stream, std::string_view bytes) {
     hand_on(stream == Stream::out ? state_.io.out : state_.io.err, bytes);
   });
-  if (content.beat) heartbeat();
+  if (content_.beat) heartbeat();
   post(self);
   bool ended = false;
   if (!mailbox->rest(ended)) return true;
@@ -215,12 +216,12 @@ void Process::State::Delivery::post(const std::shared_ptr<State>& self) {
 }
 
 void Process::State::Delivery::take_posted(const std::shared_ptr<State>& self) {
-  const Mailbox::Content content = posted->take();
-  if (content.has_room) wake_engine();
-  content.visit([&](Stream stream, std::string_view bytes) {
+  posted->take(posted_content_);
+  if (posted_content_.has_room) wake_engine();
+  posted_content_.visit([&](Stream stream, std::string_view bytes) {
     call_back([&] { state_.options.on_output(stream, bytes); });
   });
-  if (content.beat) call_back([&] { state_.options.on_heartbeat(); });
+  if (posted_content_.beat) call_back([&] { state_.options.on_heartbeat(); });
   bool ended = false;
   if (!posted->rest(ended)) {
     // More has come: the tasks of others have their turn first.
@@ -233,7 +234,8 @@ void Process::State::Delivery::take_posted(const std::shared_ptr<State>& self) {
 
 void Process::State::Delivery::drop_posted() {
   is_dropped_ = true;
-  (void)posted->take();
+  Mailbox::Content dropped;
+  posted->take(dropped);
   wake_engine();
 }
 

@@ -31,6 +31,11 @@ class Mailbox {
     std::vector<Piece> pieces = {};  // of `bytes`, in their order
     bool beat = false;               // a heartbeat is due; two of them are one
     bool has_room = false;           // the engine waits for the room that this makes
+    void clear() {
+      bytes.clear();
+      pieces.clear();
+      beat = has_room = false;
+    }
     void visit(FunctionRef<void(Stream, std::string_view)> visitor) const;
   };
 
@@ -43,7 +48,8 @@ class Mailbox {
   // Whether there is something to deliver that no delivery thread knows of yet. It knows from here
   // on, until rest() has returned true.
   bool claim();
-  Content take();
+  // Takes what waits. The memory of what was taken before is used for what comes next.
+  void take(Content& content);
   // Whether there is nothing more to deliver now; claim() says when there is again. `ended`: nor
   // will there ever be, and nothing is claimed any more.
   bool rest(bool& ended);

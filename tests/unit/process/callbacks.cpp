@@ -388,7 +388,7 @@ TEST_CASE("post: a handle that goes away in the loop's thread does not wait for 
     options.on_output = [&](Stream, std::string_view bytes) { seen += bytes.size(); };
     auto process = Process::start(options, [&](const ProcessResult&) { ended = true; });
     REQUIRE(process);
-    CHECK(support::comes_true([&] { return process->read(Stream::out, 0).next > 400000; }));
+    CHECK(support::comes_true([&] { return process->read(Stream::out, 0).next > 200000; }));
   }
   CHECK(!ended);
   CHECK(loop.run_until([&] { return ended; }));
