@@ -29513,7 +29513,7 @@ struct Process::State {
     std::unique_ptr<Mailbox> mailbox = {};
     // With ProcessOptions::post: what waits for the tasks of the program.
     std::unique_ptr<Mailbox> posted = {};
-    std::weak_ptr<Reactor> engine = {};
+    Reactor* engine = nullptr;   // of a started run; there as long as the run is not done
     bool has_callbacks = false;  // of the program, and not only of this library
     // The end of a started command: what completes its result, before done() is true, and what
     // gets the result afterwards.
@@ -30661,10 +30661,10 @@ void Process::State::Delivery::complete() {
   state_.ended_event.notify_all();
 }
 
+// A task of the program may come when the engine has gone.
 void Process::State::Delivery::wake_engine() const {
-  std::shared_ptr<Reactor> running = engine.lock();
-  if (running) running->wake();
-  Reactor::let_go(std::move(running));
+  const std::lock_guard<std::mutex> lock(state_.mutex);
+  if (!state_.done) engine->wake();
 }
 
 // Tasks of the program ----------------------------------------------------------------------------
@@ -31499,7 +31499,7 @@ Expected<Process> Process::State::launch(std::shared_ptr<State> state, ProcessRe
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);
   if (reactor) error = reactor->begin_delivery(*state);
-  handed.engine = reactor;
+  handed.engine = reactor.get();
   if (error != 0)
     state->fail(SpawnStep::setup, error,
                 concat("cannot start the thread for processes: %", {errno_text(error)}));
@@ -34430,9 +34430,10 @@ class Executor::Queued {
 
  private:
   void begin();
+  // Starts the command, unless it was cancelled or has no slot.
+  void start(bool has_slot);
   // The wait is over.
   void leave();
-  void refuse(bool is_cancelled, const std::shared_ptr<Execution::State>& state);
 
   const std::shared_ptr<const Executor> executor_;
   const Command command_;
@@ -34612,41 +34613,33 @@ void Executor::Queued::leave() {
 }
 
 void Executor::Queued::begin() {
-  const auto state = state_.lock();
   executor_->gate_->own_slot(admission_);
-  bool is_cancelled = !state || (command_.cancel && command_.cancel->cancelled());
-  if (state) {
-    const std::lock_guard<std::mutex> lock(state->mutex);
-    is_cancelled = is_cancelled || state->wishes.cancels;
-  }
-  if (is_cancelled) {
-    refuse(true, state);
-  } else {
-    executor_->launch(command_, admission_, state);
-    state->settle();
-  }
+  start(true);
   leave();
 }
 
 // Of a command that has a slot by now, begin() decides.
 void Executor::Queued::give_up() {
   if (!executor_->gate_->slots.leave(waiter_)) return;
-  const auto state = state_.lock();
+  start(false);
+  leave();
+}
+
+// The state may go away with this, and with it a process: that must be before leave(), which holds
+// the engine until then. Without a handle there is still a record.
+void Executor::Queued::start(bool has_slot) {
+  auto state = state_.lock();
   bool is_cancelled = !state || (command_.cancel && command_.cancel->cancelled());
   if (state) {
     const std::lock_guard<std::mutex> lock(state->mutex);
     is_cancelled = is_cancelled || state->wishes.cancels;
+  } else {
+    state = new_shared<Execution::State>();
   }
-  refuse(is_cancelled, state);
-  leave();
-}
-
-// Without a handle there is still a record.
-void Executor::Queued::refuse(bool is_cancelled, const std::shared_ptr<Execution::State>& state) {
-  executor_->gate_->reject_waiting(command_, is_cancelled, admission_);
-  const auto told = state ? state : new_shared<Execution::State>();
-  executor_->launch(command_, admission_, told);
-  told->settle();
+  if (is_cancelled || !has_slot)
+    executor_->gate_->reject_waiting(command_, is_cancelled, admission_);
+  executor_->launch(command_, admission_, state);
+  state->settle();
 }
 
 // Handles -----------------------------------------------------------------------------------------

@@ -182,41 +182,33 @@ void Executor::Queued::leave() {
 }
 
 void Executor::Queued::begin() {
-  const auto state = state_.lock();
   executor_->gate_->own_slot(admission_);
-  bool is_cancelled = !state || (command_.cancel && command_.cancel->cancelled());
-  if (state) {
-    const std::lock_guard<std::mutex> lock(state->mutex);
-    is_cancelled = is_cancelled || state->wishes.cancels;
-  }
-  if (is_cancelled) {
-    refuse(true, state);
-  } else {
-    executor_->launch(command_, admission_, state);
-    state->settle();
-  }
+  start(true);
   leave();
 }
 
 // Of a command that has a slot by now, begin() decides.
 void Executor::Queued::give_up() {
   if (!executor_->gate_->slots.leave(waiter_)) return;
-  const auto state = state_.lock();
+  start(false);
+  leave();
+}
+
+// The state may go away with this, and with it a process: that must be before leave(), which holds
+// the engine until then. Without a handle there is still a record.
+void Executor::Queued::start(bool has_slot) {
+  auto state = state_.lock();
   bool is_cancelled = !state || (command_.cancel && command_.cancel->cancelled());
   if (state) {
     const std::lock_guard<std::mutex> lock(state->mutex);
     is_cancelled = is_cancelled || state->wishes.cancels;
+  } else {
+    state = new_shared<Execution::State>();
   }
-  refuse(is_cancelled, state);
-  leave();
-}
-
-// Without a handle there is still a record.
-void Executor::Queued::refuse(bool is_cancelled, const std::shared_ptr<Execution::State>& state) {
-  executor_->gate_->reject_waiting(command_, is_cancelled, admission_);
-  const auto told = state ? state : new_shared<Execution::State>();
-  executor_->launch(command_, admission_, told);
-  told->settle();
+  if (is_cancelled || !has_slot)
+    executor_->gate_->reject_waiting(command_, is_cancelled, admission_);
+  executor_->launch(command_, admission_, state);
+  state->settle();
 }
 
 // Handles -----------------------------------------------------------------------------------------

@@ -79,9 +79,10 @@ class Executor::Queued {
 
  private:
   void begin();
+  // Starts the command, unless it was cancelled or has no slot.
+  void start(bool has_slot);
   // The wait is over.
   void leave();
-  void refuse(bool is_cancelled, const std::shared_ptr<Execution::State>& state);
 
   const std::shared_ptr<const Executor> executor_;
   const Command command_;

@@ -242,7 +242,7 @@ struct Process::State {
     std::unique_ptr<Mailbox> mailbox = {};
     // With ProcessOptions::post: what waits for the tasks of the program.
     std::unique_ptr<Mailbox> posted = {};
-    std::weak_ptr<Reactor> engine = {};
+    Reactor* engine = nullptr;   // of a started run; there as long as the run is not done
     bool has_callbacks = false;  // of the program, and not only of this library
     // The end of a started command: what completes its result, before done() is true, and what
     // gets the result afterwards.

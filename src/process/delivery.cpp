@@ -185,10 +185,10 @@ void Process::State::Delivery::complete() {
   state_.ended_event.notify_all();
 }
 
+// A task of the program may come when the engine has gone.
 void Process::State::Delivery::wake_engine() const {
-  std::shared_ptr<Reactor> running = engine.lock();
-  if (running) running->wake();
-  Reactor::let_go(std::move(running));
+  const std::lock_guard<std::mutex> lock(state_.mutex);
+  if (!state_.done) engine->wake();
 }
 
 // Tasks of the program ----------------------------------------------------------------------------

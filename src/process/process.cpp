@@ -46,7 +46,7 @@ Expected<Process> Process::State::launch(std::shared_ptr<State> state, ProcessRe
   int error = 0;
   std::shared_ptr<Reactor> reactor = Reactor::shared(error);
   if (reactor) error = reactor->begin_delivery(*state);
-  handed.engine = reactor;
+  handed.engine = reactor.get();
   if (error != 0)
     state->fail(SpawnStep::setup, error,
                 concat("cannot start the thread for processes: %", {errno_text(error)}));
