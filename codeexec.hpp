@@ -28821,7 +28821,7 @@ class TaskThread {
   const Kind kind_;
   std::mutex mutex_ = {};
   std::condition_variable added_ = {};
-  std::deque<Function<void()>> tasks_ = {};
+  std::vector<Function<void()>> tasks_ = {};
   pthread_t thread_ = {};
   bool runs_ = false;
   bool ending_ = false;
@@ -30751,15 +30751,15 @@ void* TaskThread::thread_main(void* self) {
 
 void TaskThread::loop() {
   for (;;) {
-    Function<void()> task;
+    std::vector<Function<void()>> tasks;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       added_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
       if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+      tasks.swap(tasks_);
     }
-    task();
+    // What a task holds goes away with it.
+    for (Function<void()>& task : tasks) std::exchange(task, nullptr)();
   }
 }
 
@@ -34421,7 +34421,7 @@ struct Execution::State {
 //   starting  the process runs, or does not        over      begin()
 class Executor::Queued {
  public:
-  Queued(const Executor& executor, const Command& command, Admission&& admission);
+  Queued(const Executor& executor, const Command& command, std::unique_ptr<Admission> admission);
 
   // Stands in the line, from which `execution` is a handle that waits.
   static void enter(const std::shared_ptr<Queued>& queued, Execution& execution);
@@ -34437,7 +34437,7 @@ class Executor::Queued {
 
   const std::shared_ptr<const Executor> executor_;
   const Command command_;
-  Admission admission_;
+  const std::unique_ptr<Admission> admission_;
   std::weak_ptr<Execution::State> state_ = {};
   const std::shared_ptr<Slots::Waiter> waiter_ = new_shared<Slots::Waiter>();
   const std::shared_ptr<Process::Reactor::Watch> watch_ = new_shared<Process::Reactor::Watch>();
@@ -34481,18 +34481,17 @@ Result whole_result(const Result& known, const ProcessResult& ended, const Redac
 
 Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
-  Admission admission;
-  admission.decide(*this, command);
+  auto admission = std::make_unique<Admission>();
+  admission->decide(*this, command);
   Execution execution;
   execution.state_ = new_shared<Execution::State>();
-  if (!admission.admitted() || !gate_->needs_slot(command)) {
-    launch(command, admission, execution.state_);
-  } else if (gate_->slots.take_free(gate_->options.max_concurrent)) {
-    gate_->own_slot(admission);
-    launch(command, admission, execution.state_);
-  } else {
+  const bool needs_slot = admission->admitted() && gate_->needs_slot(command);
+  const bool has_slot = needs_slot && gate_->slots.take_free(gate_->options.max_concurrent);
+  if (has_slot) gate_->own_slot(*admission);
+  if (has_slot == needs_slot)
+    launch(command, *admission, execution.state_);
+  else
     Queued::enter(new_shared<Queued>(*this, command, std::move(admission)), execution);
-  }
   return execution;
 }
 
@@ -34563,7 +34562,8 @@ void Executor::launch(const Command& command, Admission& admission,
 
 // The wait ----------------------------------------------------------------------------------------
 
-Executor::Queued::Queued(const Executor& executor, const Command& command, Admission&& admission)
+Executor::Queued::Queued(const Executor& executor, const Command& command,
+                         std::unique_ptr<Admission> admission)
     : executor_(executor.copy()), command_(command), admission_(std::move(admission)) {}
 
 void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& execution) {
@@ -34574,9 +34574,9 @@ void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& e
   std::shared_ptr<Process::Reactor> reactor = Process::Reactor::shared(error);
   if (reactor) error = reactor->starts.begin();
   if (error != 0) {
-    queued->admission_.fail(system_error(error, "cannot start the thread for processes"),
-                            step_name(SpawnStep::setup));
-    queued->executor_->launch(command, queued->admission_, state);
+    queued->admission_->fail(system_error(error, "cannot start the thread for processes"),
+                             step_name(SpawnStep::setup));
+    queued->executor_->launch(command, *queued->admission_, state);
     return Process::Reactor::let_go(std::move(reactor));
   }
   queued->reactor_ = reactor;
@@ -34587,7 +34587,7 @@ void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& e
   state->keeps_input_open = command.keep_input_open;
   state->has_terminal = command.terminal.has_value();
   state->is_settled = false;
-  state->asked = queued->admission_.result;
+  state->asked = queued->admission_->result;
   gate.mask(state->asked);
   // Both keep it: what comes first ends the other one.
   queued->waiter_->called = [queued] {
@@ -34613,7 +34613,7 @@ void Executor::Queued::leave() {
 }
 
 void Executor::Queued::begin() {
-  executor_->gate_->own_slot(admission_);
+  executor_->gate_->own_slot(*admission_);
   start(true);
   leave();
 }
@@ -34637,8 +34637,8 @@ void Executor::Queued::start(bool has_slot) {
     state = new_shared<Execution::State>();
   }
   if (is_cancelled || !has_slot)
-    executor_->gate_->reject_waiting(command_, is_cancelled, admission_);
-  executor_->launch(command_, admission_, state);
+    executor_->gate_->reject_waiting(command_, is_cancelled, *admission_);
+  executor_->launch(command_, *admission_, state);
   state->settle();
 }
 

@@ -70,7 +70,7 @@ struct Execution::State {
 //   starting  the process runs, or does not        over      begin()
 class Executor::Queued {
  public:
-  Queued(const Executor& executor, const Command& command, Admission&& admission);
+  Queued(const Executor& executor, const Command& command, std::unique_ptr<Admission> admission);
 
   // Stands in the line, from which `execution` is a handle that waits.
   static void enter(const std::shared_ptr<Queued>& queued, Execution& execution);
@@ -86,7 +86,7 @@ class Executor::Queued {
 
   const std::shared_ptr<const Executor> executor_;
   const Command command_;
-  Admission admission_;
+  const std::unique_ptr<Admission> admission_;
   std::weak_ptr<Execution::State> state_ = {};
   const std::shared_ptr<Slots::Waiter> waiter_ = new_shared<Slots::Waiter>();
   const std::shared_ptr<Process::Reactor::Watch> watch_ = new_shared<Process::Reactor::Watch>();

@@ -275,15 +275,15 @@ void* TaskThread::thread_main(void* self) {
 
 void TaskThread::loop() {
   for (;;) {
-    Function<void()> task;
+    std::vector<Function<void()>> tasks;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       added_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
       if (tasks_.empty()) return;
-      task = std::move(tasks_.front());
-      tasks_.pop_front();
+      tasks.swap(tasks_);
     }
-    task();
+    // What a task holds goes away with it.
+    for (Function<void()>& task : tasks) std::exchange(task, nullptr)();
   }
 }
 

@@ -89,7 +89,7 @@ class TaskThread {
   const Kind kind_;
   std::mutex mutex_ = {};
   std::condition_variable added_ = {};
-  std::deque<Function<void()>> tasks_ = {};
+  std::vector<Function<void()>> tasks_ = {};
   pthread_t thread_ = {};
   bool runs_ = false;
   bool ending_ = false;
