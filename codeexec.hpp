@@ -1438,8 +1438,8 @@ struct Approval {
 
 struct Result;
 
-// Who asks for a command, for the audit record, of which each has 1 KiB at most. Nothing is judged
-// by it.
+// Who asks for a command. It is for the audit record, which has 1 KiB of each at most; nothing is
+// judged by it.
 struct Caller {
   std::string tool = "run";
   std::string client = {};   // the program that asks, where several may: name and version
@@ -28782,6 +28782,8 @@ class Mailbox {
   bool claim();
   // Takes what waits. The memory of what was taken before is used for what comes next.
   void take(Content& content);
+  // Gives back that memory, and that of `content`, as a handle may be kept for long after the end.
+  void free(Content& content);
   // Whether there is nothing more to deliver now; claim() says when there is again. `ended`: nor
   // will there ever be, and nothing is claimed any more.
   bool rest(bool& ended);
@@ -29013,6 +29015,11 @@ bool in_event_thread() noexcept;
 //   Errors: as Process::write().
 Expected<void> add_input(std::string_view bytes, bool is_open, bool was_kept_open,
                          std::string& waiting);
+
+// Waits until `flag`, under the lock, for `time` at most, and not at all in an event thread.
+// Returns the flag.
+bool wait_for_flag(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                   std::chrono::milliseconds time, const bool& flag);
 
 // Ends this program with a message that names the function: waiting would never end.
 [[noreturn]] void abort_in_callback(const char* function);
@@ -29527,7 +29534,8 @@ struct Process::State {
     void heartbeat();
     void complete();
     void wake_engine() const;
-    void post(const std::shared_ptr<State>& self);
+    void post_rest(const std::shared_ptr<State>& self);
+    void post_turn(const std::shared_ptr<State>& self);
     void take_posted(const std::shared_ptr<State>& self);
     void drop_posted();
 
@@ -29863,6 +29871,16 @@ void Process::State::finish() {
 
 CODEEXEC_INNER {
 
+bool wait_for_flag(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                   std::chrono::milliseconds time, const bool& flag) {
+  if (time.count() <= 0 || in_event_thread()) return flag;
+  const Clock::time_point until = later(Clock::now(), time);
+  const auto is_set = [&flag] { return flag; };
+  if (until != Clock::time_point::max()) return changed.wait_until(lock, until, is_set);
+  changed.wait(lock, is_set);
+  return true;
+}
+
 Expected<void> add_input(std::string_view bytes, bool is_open, bool was_kept_open,
                          std::string& waiting) {
   constexpr std::size_t most = std::size_t{1} << 20;
@@ -29890,11 +29908,7 @@ int Process::State::pid() {
 bool Process::State::ended_within(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex);
   if (time.count() <= 0 || in_event_thread()) return done;
-  const Clock::time_point until = later(Clock::now(), time);
-  if (until != Clock::time_point::max())
-    return ended_event.wait_until(lock, until, [this] { return is_delivered; });
-  ended_event.wait(lock, [this] { return is_delivered; });
-  return true;
+  return wait_for_flag(ended_event, lock, time, is_delivered);
 }
 
 int Process::State::end_descriptor() {
@@ -30404,14 +30418,8 @@ void leak(std::shared_ptr<T>& object) noexcept {
   ::new (static_cast<void*>(left)) std::shared_ptr<T>(std::move(object));
 }
 
-// Marks this thread as one of the engine as long as it lives: see in_event_thread().
-class EventThread {
- public:
-  EventThread();
-  EventThread(const EventThread&) = delete;
-  EventThread& operator=(const EventThread&) = delete;
-  ~EventThread();
-};
+// Makes this thread one of those for which in_event_thread() is true.
+void become_event_thread();
 
 }  // inner
 
@@ -30427,10 +30435,10 @@ class EventThread {
 // The last handle joins the threads. One that is dropped in a callback cannot do that: it leaves
 // its reference to `self`, and the threads end when nothing runs any more.
 struct Process::Reactor {
-  // Descriptors and a deadline: as soon as one of them is ready, or it has passed, the thread of
-  // starts does `task`.
+  // A descriptor and a deadline: as soon as that is ready, or this has passed, the thread of starts
+  // does `task`.
   struct Watch {
-    std::vector<int> descriptors = {};  // -1: none
+    int descriptor = -1;  // -1: none
     std::chrono::steady_clock::time_point deadline = {};
     Function<void()> task = {};
     std::atomic<bool> over{false};  // it is not needed any more
@@ -30463,7 +30471,7 @@ struct Process::Reactor {
   void deliver(std::shared_ptr<State> state);
   void add_watches(std::vector<pollfd>& set, std::chrono::steady_clock::time_point& deadline);
   void look_at_watches(const std::vector<pollfd>& set);
-  void pass_on(std::list<std::shared_ptr<State>>& states);
+  void pass_on();
 
   pid_t owner = -1;
   pthread_t thread = {};
@@ -30472,7 +30480,6 @@ struct Process::Reactor {
   UniqueFd wake_out = UniqueFd();
   std::list<std::shared_ptr<State>> running = {};
   std::list<std::shared_ptr<Watch>> watches = {};
-  std::size_t first_watched = 0;  // of the set: their descriptors
   std::mutex mutex = {};
   std::list<std::shared_ptr<State>> incoming = {};
   std::list<std::shared_ptr<Watch>> incoming_watches = {};
@@ -30498,8 +30505,8 @@ struct Process::Reactor {
 //   delivered           nothing has, after the end    -          complete()
 //
 // With ProcessOptions::post the thread puts what is for callbacks into a second mailbox of the same
-// kind, which a task of the program empties: claimed by post(), delivered by take_posted(), whose
-// end is on_end.
+// kind, which a task of the program empties: claimed by post_rest(), delivered by take_posted(),
+// whose end is on_end.
 //
 // What holds: one command is in one delivery thread alone, and in one task at a time, so that its
 // callbacks come in order. The engine thread never calls them, nor does it free what they hold.
@@ -30557,6 +30564,12 @@ void Mailbox::take(Content& content) {
   std::swap(content_, content);
 }
 
+void Mailbox::free(Content& content) {
+  content = {};
+  take(content);
+  content = {};
+}
+
 bool Mailbox::rest(bool& ended) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!is_empty()) return false;
@@ -30609,12 +30622,13 @@ bool Process::State::Delivery::deliver(const std::shared_ptr<State>& self) {
     hand_on(stream == Stream::out ? state_.io.out : state_.io.err, bytes);
   });
   if (content_.beat) heartbeat();
-  post(self);
+  post_rest(self);
   bool ended = false;
   if (!mailbox->rest(ended)) return true;
   if (ended && !std::exchange(is_complete_, true)) {
+    mailbox->free(content_);
     complete();
-    post(self);
+    post_rest(self);
   }
   return false;
 }
@@ -30686,8 +30700,11 @@ struct Process::State::Delivery::Turn {
 };
 
 // One task at a time, for all that waits.
-void Process::State::Delivery::post(const std::shared_ptr<State>& self) {
-  if (!posted || is_dropped_ || !posted->claim()) return;
+void Process::State::Delivery::post_rest(const std::shared_ptr<State>& self) {
+  if (posted && !is_dropped_ && posted->claim()) post_turn(self);
+}
+
+void Process::State::Delivery::post_turn(const std::shared_ptr<State>& self) {
   call_back([&] { state_.options.post([turn = new_shared<Turn>(self)] { turn->take(); }); });
 }
 
@@ -30699,13 +30716,12 @@ void Process::State::Delivery::take_posted(const std::shared_ptr<State>& self) {
   });
   if (posted_content_.beat) call_back([&] { state_.options.on_heartbeat(); });
   bool ended = false;
-  if (!posted->rest(ended)) {
-    // More has come: the tasks of others have their turn first.
-    call_back([&] { state_.options.post([turn = new_shared<Turn>(self)] { turn->take(); }); });
-  } else if (ended) {
-    call_back([&] { on_end(state_.result); });
-    on_end = nullptr;
-  }
+  // If more has come, the tasks of others have their turn first.
+  if (!posted->rest(ended)) return post_turn(self);
+  if (!ended) return;
+  call_back([&] { on_end(state_.result); });
+  on_end = nullptr;
+  posted->free(posted_content_);
 }
 
 void Process::State::Delivery::drop_posted() {
@@ -30743,8 +30759,7 @@ TaskThread::~TaskThread() {
 
 void* TaskThread::thread_main(void* self) {
   auto& thread = *static_cast<TaskThread*>(self);
-  std::optional<EventThread> here;
-  if (thread.kind_ == Kind::calls_back) here.emplace();
+  if (thread.kind_ == Kind::calls_back) become_event_thread();
   thread.loop();
   return nullptr;
 }
@@ -31605,8 +31620,7 @@ thread_local pid_t event_thread_of = 0;
 
 CODEEXEC_INNER {
 
-EventThread::EventThread() { event_thread_of = ::getpid(); }
-EventThread::~EventThread() { event_thread_of = 0; }
+void become_event_thread() { event_thread_of = ::getpid(); }
 
 bool in_event_thread() noexcept { return event_thread_of != 0 && event_thread_of == ::getpid(); }
 
@@ -31709,39 +31723,38 @@ void Process::Reactor::keep(std::shared_ptr<Reactor> handle) {
 }
 
 void* Process::Reactor::thread_main(void* self) {
-  event_thread_of = ::getpid();
+  become_event_thread();
   static_cast<Reactor*>(self)->loop();
   return nullptr;
 }
 
 void Process::Reactor::add_watches(std::vector<pollfd>& set, Clock::time_point& deadline) {
-  first_watched = set.size();
   watches.remove_if([](const std::shared_ptr<Watch>& watch) { return watch->over.load(); });
   for (const std::shared_ptr<Watch>& watch : watches) {
-    for (const int fd : watch->descriptors) set.push_back({fd, POLLIN, 0});
+    set.push_back({watch->descriptor, POLLIN, 0});
     deadline = std::min(deadline, watch->deadline);
   }
 }
 
 void Process::Reactor::look_at_watches(const std::vector<pollfd>& set) {
-  std::size_t place = first_watched;
   const Clock::time_point now = Clock::now();
+  auto entry = set.end() - static_cast<std::ptrdiff_t>(watches.size());
   for (const std::shared_ptr<Watch>& watch : watches) {
-    bool is_due = now >= watch->deadline;
-    for (std::size_t i = 0; i < watch->descriptors.size(); ++i) is_due |= set[place++].revents != 0;
-    if (is_due && !watch->over.exchange(true)) starts.add(std::move(watch->task));
+    const bool is_ready = (entry++)->revents != 0;
+    if ((is_ready || now >= watch->deadline) && !watch->over.exchange(true))
+      starts.add(std::move(watch->task));
   }
 }
 
 // What waits to be delivered goes to the thread that does it; with its last step a run does, too,
 // as that thread is to free it.
-void Process::Reactor::pass_on(std::list<std::shared_ptr<State>>& states) {
-  for (auto at = states.begin(); at != states.end();) {
+void Process::Reactor::pass_on() {
+  for (auto at = running.begin(); at != running.end();) {
     State& state = **at;
     const bool over = state.over();
     Mailbox* const mailbox = state.delivery.mailbox.get();
     if (mailbox && (over || mailbox->claim())) deliver(over ? std::move(*at) : *at);
-    at = over ? states.erase(at) : std::next(at);
+    at = over ? running.erase(at) : std::next(at);
   }
 }
 
@@ -31773,7 +31786,7 @@ void Process::Reactor::loop() {
     wait_for_events(set, deadline);
     if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
     for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
-    pass_on(running);
+    pass_on();
     look_at_watches(set);
   }
 }
@@ -34386,7 +34399,7 @@ struct Execution::State {
   void settle();
   // Ends the wait of the command.
   void give_up() const;
-  // The command of a queued start has ended.
+  // The command of a queued start has ended, or will not start.
   void end();
 
   std::shared_ptr<Result> known = {};
@@ -34593,7 +34606,7 @@ void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& e
   queued->waiter_->called = [queued] {
     queued->reactor_->starts.add([queued] { queued->begin(); });
   };
-  queued->watch_->descriptors = {command.cancel ? command.cancel->descriptor() : -1};
+  if (command.cancel) queued->watch_->descriptor = command.cancel->descriptor();
   queued->watch_->deadline = later(Clock::now(), command.max_wait);
   queued->watch_->task = [queued] { queued->give_up(); };
   // It stands in the line before it can be given up. From then on it may be over at any time.
@@ -34661,12 +34674,7 @@ void Execution::State::give_up() const {
 
 bool Execution::State::settled_within(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex);
-  if (time.count() <= 0 || in_event_thread()) return is_settled;
-  const Clock::time_point until = later(Clock::now(), time);
-  const auto is_over = [this] { return is_settled; };
-  if (until != Clock::time_point::max()) return settled.wait_until(lock, until, is_over);
-  settled.wait(lock, is_over);
-  return true;
+  return wait_for_flag(settled, lock, time, is_settled);
 }
 
 const Process* Execution::State::running() const {
@@ -34675,6 +34683,8 @@ const Process* Execution::State::running() const {
 }
 
 void Execution::State::settle() {
+  // Before the wait for it ends. This thread is the one that has set the process.
+  if (!process) end();
   std::shared_ptr<Process::Reactor> engine;
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -34687,8 +34697,6 @@ void Execution::State::settle() {
     is_settled = true;
     settled.notify_all();
     engine.swap(reactor);
-    if (!process) has_ended = true;
-    if (!process && end_token) end_token->cancel();
   }
   Process::Reactor::let_go(std::move(engine));
 }
@@ -35169,8 +35177,8 @@ void Executor::Gate::own_slot(Admission& admission) const {
 }
 
 void Executor::Gate::take_slot(const Command& command, Admission& admission) const {
-  const auto until = in_event_thread() ? Clock::now() : later(Clock::now(), command.max_wait);
   if (!needs_slot(command)) return;
+  const auto until = in_event_thread() ? Clock::now() : later(Clock::now(), command.max_wait);
   if (slots.take(options.max_concurrent, command.cancel, until)) return own_slot(admission);
   reject_waiting(command, command.cancel && command.cancel->cancelled(), admission);
 }
@@ -35200,9 +35208,9 @@ std::string Executor::Gate::writable(const Ending& ending) const {
   return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
 }
 
-// Called once for each command whose start did not fail: by the thread of run(), or by the event
-// thread after start(), where it holds up the other started commands. The log comes last, with all
-// notes in it.
+// Called once for each command whose start did not fail: by the thread of run(), or by the delivery
+// thread after start(), where it holds up the other commands of that thread. The log comes last,
+// with all notes in it.
 void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
                               Result& told) const {
   remember(ending.read_files, ending.created_files);
@@ -37274,6 +37282,7 @@ bool Slots::leave(const std::shared_ptr<Waiter>& waiter) {
 
 bool Slots::take(std::size_t count, const std::optional<CancelToken>& cancel,
                  Clock::time_point deadline) {
+  if (take_free(count)) return true;
   const CancelToken called;
   const auto waiter = new_shared<Waiter>();
   waiter->called = [called] { called.cancel(); };
@@ -57779,7 +57788,7 @@ mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   command.keep_input_open = true;
   if (call.argument("terminal"sv).as_bool())
     command.terminal = size_asked(call, TerminalSize());
-  else if ((call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number()))
+  else if (call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number())
     return failed("rows and cols are the size of a terminal: ask for one with terminal");
   command.max_output = set.options.max_output;
   let_ask(set, command, call);

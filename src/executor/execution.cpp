@@ -162,7 +162,7 @@ void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& e
   queued->waiter_->called = [queued] {
     queued->reactor_->starts.add([queued] { queued->begin(); });
   };
-  queued->watch_->descriptors = {command.cancel ? command.cancel->descriptor() : -1};
+  if (command.cancel) queued->watch_->descriptor = command.cancel->descriptor();
   queued->watch_->deadline = later(Clock::now(), command.max_wait);
   queued->watch_->task = [queued] { queued->give_up(); };
   // It stands in the line before it can be given up. From then on it may be over at any time.
@@ -230,12 +230,7 @@ void Execution::State::give_up() const {
 
 bool Execution::State::settled_within(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex);
-  if (time.count() <= 0 || in_event_thread()) return is_settled;
-  const Clock::time_point until = later(Clock::now(), time);
-  const auto is_over = [this] { return is_settled; };
-  if (until != Clock::time_point::max()) return settled.wait_until(lock, until, is_over);
-  settled.wait(lock, is_over);
-  return true;
+  return wait_for_flag(settled, lock, time, is_settled);
 }
 
 const Process* Execution::State::running() const {
@@ -244,6 +239,8 @@ const Process* Execution::State::running() const {
 }
 
 void Execution::State::settle() {
+  // Before the wait for it ends. This thread is the one that has set the process.
+  if (!process) end();
   std::shared_ptr<Process::Reactor> engine;
   {
     const std::lock_guard<std::mutex> lock(mutex);
@@ -256,8 +253,6 @@ void Execution::State::settle() {
     is_settled = true;
     settled.notify_all();
     engine.swap(reactor);
-    if (!process) has_ended = true;
-    if (!process && end_token) end_token->cancel();
   }
   Process::Reactor::let_go(std::move(engine));
 }

@@ -35,7 +35,7 @@ struct Execution::State {
   void settle();
   // Ends the wait of the command.
   void give_up() const;
-  // The command of a queued start has ended.
+  // The command of a queued start has ended, or will not start.
   void end();
 
   std::shared_ptr<Result> known = {};

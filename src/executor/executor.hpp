@@ -67,8 +67,8 @@ struct Approval {
 
 struct Result;
 
-// Who asks for a command, for the audit record, of which each has 1 KiB at most. Nothing is judged
-// by it.
+// Who asks for a command. It is for the audit record, which has 1 KiB of each at most; nothing is
+// judged by it.
 struct Caller {
   std::string tool = "run";
   std::string client = {};   // the program that asks, where several may: name and version

@@ -384,8 +384,8 @@ void Executor::Gate::own_slot(Admission& admission) const {
 }
 
 void Executor::Gate::take_slot(const Command& command, Admission& admission) const {
-  const auto until = in_event_thread() ? Clock::now() : later(Clock::now(), command.max_wait);
   if (!needs_slot(command)) return;
+  const auto until = in_event_thread() ? Clock::now() : later(Clock::now(), command.max_wait);
   if (slots.take(options.max_concurrent, command.cancel, until)) return own_slot(admission);
   reject_waiting(command, command.cancel && command.cancel->cancelled(), admission);
 }
@@ -415,9 +415,9 @@ std::string Executor::Gate::writable(const Ending& ending) const {
   return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
 }
 
-// Called once for each command whose start did not fail: by the thread of run(), or by the event
-// thread after start(), where it holds up the other started commands. The log comes last, with all
-// notes in it.
+// Called once for each command whose start did not fail: by the thread of run(), or by the delivery
+// thread after start(), where it holds up the other commands of that thread. The log comes last,
+// with all notes in it.
 void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
                               Result& told) const {
   remember(ending.read_files, ending.created_files);

@@ -48,6 +48,7 @@ bool Slots::leave(const std::shared_ptr<Waiter>& waiter) {
 
 bool Slots::take(std::size_t count, const std::optional<CancelToken>& cancel,
                  Clock::time_point deadline) {
+  if (take_free(count)) return true;
   const CancelToken called;
   const auto waiter = new_shared<Waiter>();
   waiter->called = [called] { called.cancel(); };

@@ -201,6 +201,16 @@ void Process::State::finish() {
 
 inline namespace inner {
 
+bool wait_for_flag(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                   std::chrono::milliseconds time, const bool& flag) {
+  if (time.count() <= 0 || in_event_thread()) return flag;
+  const Clock::time_point until = later(Clock::now(), time);
+  const auto is_set = [&flag] { return flag; };
+  if (until != Clock::time_point::max()) return changed.wait_until(lock, until, is_set);
+  changed.wait(lock, is_set);
+  return true;
+}
+
 Expected<void> add_input(std::string_view bytes, bool is_open, bool was_kept_open,
                          std::string& waiting) {
   constexpr std::size_t most = std::size_t{1} << 20;
@@ -228,11 +238,7 @@ int Process::State::pid() {
 bool Process::State::ended_within(std::chrono::milliseconds time) {
   std::unique_lock<std::mutex> lock(mutex);
   if (time.count() <= 0 || in_event_thread()) return done;
-  const Clock::time_point until = later(Clock::now(), time);
-  if (until != Clock::time_point::max())
-    return ended_event.wait_until(lock, until, [this] { return is_delivered; });
-  ended_event.wait(lock, [this] { return is_delivered; });
-  return true;
+  return wait_for_flag(ended_event, lock, time, is_delivered);
 }
 
 int Process::State::end_descriptor() {

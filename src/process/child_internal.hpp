@@ -256,7 +256,8 @@ struct Process::State {
     void heartbeat();
     void complete();
     void wake_engine() const;
-    void post(const std::shared_ptr<State>& self);
+    void post_rest(const std::shared_ptr<State>& self);
+    void post_turn(const std::shared_ptr<State>& self);
     void take_posted(const std::shared_ptr<State>& self);
     void drop_posted();
 

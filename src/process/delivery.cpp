@@ -9,8 +9,8 @@
 //   delivered           nothing has, after the end    -          complete()
 //
 // With ProcessOptions::post the thread puts what is for callbacks into a second mailbox of the same
-// kind, which a task of the program empties: claimed by post(), delivered by take_posted(), whose
-// end is on_end.
+// kind, which a task of the program empties: claimed by post_rest(), delivered by take_posted(),
+// whose end is on_end.
 //
 // What holds: one command is in one delivery thread alone, and in one task at a time, so that its
 // callbacks come in order. The engine thread never calls them, nor does it free what they hold.
@@ -81,6 +81,12 @@ void Mailbox::take(Content& content) {
   std::swap(content_, content);
 }
 
+void Mailbox::free(Content& content) {
+  content = {};
+  take(content);
+  content = {};
+}
+
 bool Mailbox::rest(bool& ended) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (!is_empty()) return false;
@@ -133,12 +139,13 @@ bool Process::State::Delivery::deliver(const std::shared_ptr<State>& self) {
     hand_on(stream == Stream::out ? state_.io.out : state_.io.err, bytes);
   });
   if (content_.beat) heartbeat();
-  post(self);
+  post_rest(self);
   bool ended = false;
   if (!mailbox->rest(ended)) return true;
   if (ended && !std::exchange(is_complete_, true)) {
+    mailbox->free(content_);
     complete();
-    post(self);
+    post_rest(self);
   }
   return false;
 }
@@ -210,8 +217,11 @@ struct Process::State::Delivery::Turn {
 };
 
 // One task at a time, for all that waits.
-void Process::State::Delivery::post(const std::shared_ptr<State>& self) {
-  if (!posted || is_dropped_ || !posted->claim()) return;
+void Process::State::Delivery::post_rest(const std::shared_ptr<State>& self) {
+  if (posted && !is_dropped_ && posted->claim()) post_turn(self);
+}
+
+void Process::State::Delivery::post_turn(const std::shared_ptr<State>& self) {
   call_back([&] { state_.options.post([turn = new_shared<Turn>(self)] { turn->take(); }); });
 }
 
@@ -223,13 +233,12 @@ void Process::State::Delivery::take_posted(const std::shared_ptr<State>& self) {
   });
   if (posted_content_.beat) call_back([&] { state_.options.on_heartbeat(); });
   bool ended = false;
-  if (!posted->rest(ended)) {
-    // More has come: the tasks of others have their turn first.
-    call_back([&] { state_.options.post([turn = new_shared<Turn>(self)] { turn->take(); }); });
-  } else if (ended) {
-    call_back([&] { on_end(state_.result); });
-    on_end = nullptr;
-  }
+  // If more has come, the tasks of others have their turn first.
+  if (!posted->rest(ended)) return post_turn(self);
+  if (!ended) return;
+  call_back([&] { on_end(state_.result); });
+  on_end = nullptr;
+  posted->free(posted_content_);
 }
 
 void Process::State::Delivery::drop_posted() {
@@ -267,8 +276,7 @@ TaskThread::~TaskThread() {
 
 void* TaskThread::thread_main(void* self) {
   auto& thread = *static_cast<TaskThread*>(self);
-  std::optional<EventThread> here;
-  if (thread.kind_ == Kind::calls_back) here.emplace();
+  if (thread.kind_ == Kind::calls_back) become_event_thread();
   thread.loop();
   return nullptr;
 }

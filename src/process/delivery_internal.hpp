@@ -50,6 +50,8 @@ class Mailbox {
   bool claim();
   // Takes what waits. The memory of what was taken before is used for what comes next.
   void take(Content& content);
+  // Gives back that memory, and that of `content`, as a handle may be kept for long after the end.
+  void free(Content& content);
   // Whether there is nothing more to deliver now; claim() says when there is again. `ended`: nor
   // will there ever be, and nothing is claimed any more.
   bool rest(bool& ended);

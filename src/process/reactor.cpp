@@ -23,8 +23,7 @@ thread_local pid_t event_thread_of = 0;
 
 inline namespace inner {
 
-EventThread::EventThread() { event_thread_of = ::getpid(); }
-EventThread::~EventThread() { event_thread_of = 0; }
+void become_event_thread() { event_thread_of = ::getpid(); }
 
 bool in_event_thread() noexcept { return event_thread_of != 0 && event_thread_of == ::getpid(); }
 
@@ -127,39 +126,38 @@ void Process::Reactor::keep(std::shared_ptr<Reactor> handle) {
 }
 
 void* Process::Reactor::thread_main(void* self) {
-  event_thread_of = ::getpid();
+  become_event_thread();
   static_cast<Reactor*>(self)->loop();
   return nullptr;
 }
 
 void Process::Reactor::add_watches(std::vector<pollfd>& set, Clock::time_point& deadline) {
-  first_watched = set.size();
   watches.remove_if([](const std::shared_ptr<Watch>& watch) { return watch->over.load(); });
   for (const std::shared_ptr<Watch>& watch : watches) {
-    for (const int fd : watch->descriptors) set.push_back({fd, POLLIN, 0});
+    set.push_back({watch->descriptor, POLLIN, 0});
     deadline = std::min(deadline, watch->deadline);
   }
 }
 
 void Process::Reactor::look_at_watches(const std::vector<pollfd>& set) {
-  std::size_t place = first_watched;
   const Clock::time_point now = Clock::now();
+  auto entry = set.end() - static_cast<std::ptrdiff_t>(watches.size());
   for (const std::shared_ptr<Watch>& watch : watches) {
-    bool is_due = now >= watch->deadline;
-    for (std::size_t i = 0; i < watch->descriptors.size(); ++i) is_due |= set[place++].revents != 0;
-    if (is_due && !watch->over.exchange(true)) starts.add(std::move(watch->task));
+    const bool is_ready = (entry++)->revents != 0;
+    if ((is_ready || now >= watch->deadline) && !watch->over.exchange(true))
+      starts.add(std::move(watch->task));
   }
 }
 
 // What waits to be delivered goes to the thread that does it; with its last step a run does, too,
 // as that thread is to free it.
-void Process::Reactor::pass_on(std::list<std::shared_ptr<State>>& states) {
-  for (auto at = states.begin(); at != states.end();) {
+void Process::Reactor::pass_on() {
+  for (auto at = running.begin(); at != running.end();) {
     State& state = **at;
     const bool over = state.over();
     Mailbox* const mailbox = state.delivery.mailbox.get();
     if (mailbox && (over || mailbox->claim())) deliver(over ? std::move(*at) : *at);
-    at = over ? states.erase(at) : std::next(at);
+    at = over ? running.erase(at) : std::next(at);
   }
 }
 
@@ -191,7 +189,7 @@ void Process::Reactor::loop() {
     wait_for_events(set, deadline);
     if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
     for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
-    pass_on(running);
+    pass_on();
     look_at_watches(set);
   }
 }

@@ -21,14 +21,8 @@ void leak(std::shared_ptr<T>& object) noexcept {
   ::new (static_cast<void*>(left)) std::shared_ptr<T>(std::move(object));
 }
 
-// Marks this thread as one of the engine as long as it lives: see in_event_thread().
-class EventThread {
- public:
-  EventThread();
-  EventThread(const EventThread&) = delete;
-  EventThread& operator=(const EventThread&) = delete;
-  ~EventThread();
-};
+// Makes this thread one of those for which in_event_thread() is true.
+void become_event_thread();
 
 }  // namespace inner
 
@@ -44,10 +38,10 @@ class EventThread {
 // The last handle joins the threads. One that is dropped in a callback cannot do that: it leaves
 // its reference to `self`, and the threads end when nothing runs any more.
 struct Process::Reactor {
-  // Descriptors and a deadline: as soon as one of them is ready, or it has passed, the thread of
-  // starts does `task`.
+  // A descriptor and a deadline: as soon as that is ready, or this has passed, the thread of starts
+  // does `task`.
   struct Watch {
-    std::vector<int> descriptors = {};  // -1: none
+    int descriptor = -1;  // -1: none
     std::chrono::steady_clock::time_point deadline = {};
     Function<void()> task = {};
     std::atomic<bool> over{false};  // it is not needed any more
@@ -80,7 +74,7 @@ struct Process::Reactor {
   void deliver(std::shared_ptr<State> state);
   void add_watches(std::vector<pollfd>& set, std::chrono::steady_clock::time_point& deadline);
   void look_at_watches(const std::vector<pollfd>& set);
-  void pass_on(std::list<std::shared_ptr<State>>& states);
+  void pass_on();
 
   pid_t owner = -1;
   pthread_t thread = {};
@@ -89,7 +83,6 @@ struct Process::Reactor {
   UniqueFd wake_out = UniqueFd();
   std::list<std::shared_ptr<State>> running = {};
   std::list<std::shared_ptr<Watch>> watches = {};
-  std::size_t first_watched = 0;  // of the set: their descriptors
   std::mutex mutex = {};
   std::list<std::shared_ptr<State>> incoming = {};
   std::list<std::shared_ptr<Watch>> incoming_watches = {};

@@ -53,6 +53,11 @@ bool in_event_thread() noexcept;
 Expected<void> add_input(std::string_view bytes, bool is_open, bool was_kept_open,
                          std::string& waiting);
 
+// Waits until `flag`, under the lock, for `time` at most, and not at all in an event thread.
+// Returns the flag.
+bool wait_for_flag(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+                   std::chrono::milliseconds time, const bool& flag);
+
 // Ends this program with a message that names the function: waiting would never end.
 [[noreturn]] void abort_in_callback(const char* function);
 

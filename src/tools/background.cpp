@@ -237,7 +237,7 @@ mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   command.keep_input_open = true;
   if (call.argument("terminal"sv).as_bool())
     command.terminal = size_asked(call, TerminalSize());
-  else if ((call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number()))
+  else if (call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number())
     return failed("rows and cols are the size of a terminal: ask for one with terminal");
   command.max_output = set.options.max_output;
   let_ask(set, command, call);

@@ -33,9 +33,12 @@ using support::TempDir;
 
 namespace {
 
-LocalExecutor make_with(const TempDir& place, std::size_t max_concurrent) {
+LocalExecutor make_with(
+    const TempDir& place, std::size_t max_concurrent,
+    const codeexec::Function<void(const codeexec::AuditRecord&)>& on_audit = {}) {
   LocalOptions options = in(place);
   options.max_concurrent = max_concurrent;
+  options.on_audit = on_audit;
   return make(options);
 }
 
@@ -135,10 +138,7 @@ TEST_CASE("max_concurrent: a cancel ends the wait, and those behind go on") {
   const Quiet quiet;
   const TempDir place;
   AuditLog log;
-  LocalOptions options = in(place);
-  options.max_concurrent = 1;
-  options.on_audit = log.callback();
-  const LocalExecutor here = make(options);
+  const LocalExecutor here = make_with(place, 1, log.callback());
   Holder holder(here);
   Command command = Command::shell("touch never");
   command.cancel.emplace();
@@ -322,10 +322,7 @@ TEST_CASE("max_concurrent: a wait ends by cancel(), by max_wait and with the las
   const Quiet quiet;
   const TempDir place;
   AuditLog log;
-  LocalOptions options = in(place);
-  options.max_concurrent = 1;
-  options.on_audit = log.callback();
-  const LocalExecutor here = make(options);
+  const LocalExecutor here = make_with(place, 1, log.callback());
   Holder holder(here);
   const Command command = Command::shell("touch never");
   const Execution cancelled = here.start(command);
