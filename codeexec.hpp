@@ -31729,7 +31729,6 @@ void* Process::Reactor::thread_main(void* self) {
 }
 
 void Process::Reactor::add_watches(std::vector<pollfd>& set, Clock::time_point& deadline) {
-  watches.remove_if([](const std::shared_ptr<Watch>& watch) { return watch->over.load(); });
   for (const std::shared_ptr<Watch>& watch : watches) {
     set.push_back({watch->descriptor, POLLIN, 0});
     deadline = std::min(deadline, watch->deadline);
@@ -31772,6 +31771,8 @@ void Process::Reactor::loop() {
       if (!incoming.empty()) deadline = Clock::now();
       running.splice(running.end(), incoming);
       watches.splice(watches.end(), incoming_watches);
+      // Before this thread looks whether it has anything to do: it may not be woken again.
+      watches.remove_if([](const std::shared_ptr<Watch>& watch) { return watch->over.load(); });
       if (running.empty() && watches.empty()) last.swap(self);
     }
     last.reset();
