@@ -331,6 +331,7 @@
 #include "process/redactor.cpp"
 #include "process/remote.cpp"
 #include "process/start.cpp"
+#include "process/supervised_start.cpp"
 #include "process/supervisor.cpp"
 #include "process/terminal.cpp"
 

@@ -307,7 +307,7 @@ class LocalRun final : public Process::State {
   void signal_tree(int number, bool resume) override;
 
  private:
-  int exit_descriptor() const override { return child_.exit_event.get(); }
+  int exit_descriptor() const override;
   bool send_signal(int number) override;
   void kill_all() override;
   std::chrono::milliseconds kill_time() const override { return std::chrono::seconds(2); }
@@ -326,6 +326,7 @@ class LocalRun final : public Process::State {
   void watch_disk();
   void check_disk(Clock::time_point now);
   bool disk_filled() const;
+  bool is_over();  // when the exit descriptor is readable
   void leader_ended(ReadBuffer& buffer, Clock::time_point now);
   void kill_background();
   void kill_scattered(Clock::time_point now);
@@ -349,6 +350,7 @@ class LocalRun final : public Process::State {
 #endif
   bool given_up_ = false;
   bool scattered_killed_ = false;
+  bool lost_supervisor_ = false;
   std::vector<KnownProcess> escaped_ = {};  // descendants outside the process group
   std::string run_variable_ = {};           // NAME=value, in the environment of this run alone
   std::uint64_t start_ticks_ = 0;

@@ -22,24 +22,6 @@ inline namespace v0_1 {
 namespace {
 
 #if CODEEXEC_HAS_CLONE
-// Sets all signals to their defaults. Ignored signals would stay ignored in the program, and with
-// SIGPIPE ignored `yes | head` never ends. No system call asks for all at once; the 62 calls take
-// 5 to 10 us.
-CODEEXEC_IN_CHILD void reset_signals(const ChildPlan& plan) {
-  // The kernel's sigaction is the handler, the flags, perhaps a restorer, and the mask.
-  unsigned long current[8] = {};
-  const unsigned long by_default[8] = {};
-  for (int number = 1; number <= kernel_signals; ++number) {
-    if (number == SIGKILL || number == SIGSTOP) continue;
-    // Where handlers are cleared already, most signals need no second call.
-    const long unknown = plan.handlers_cleared ? raw(SYS_rt_sigaction, number, nullptr, &current[0],
-                                                     kernel_sigset_size)
-                                               : 1;
-    if (unknown == 0 && current[0] == 0 && current[1] == 0) continue;
-    raw(SYS_rt_sigaction, number, &by_default[0], nullptr, kernel_sigset_size);
-  }
-}
-
 CODEEXEC_IN_CHILD bool is_kept_open(int fd, const int* kept, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
     if (kept[i] == fd) return true;
@@ -123,7 +105,7 @@ CODEEXEC_IN_CHILD long become_user(const ChildPlan& plan) {
 
 // Returns only if a step fails.
 CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
-  reset_signals(plan);
+  if (!plan.signals_reset) reset_signals(plan.handlers_cleared);
   // A new session leaves the host's terminal: a prompt for a password then fails at once instead of
   // waiting for ever. If a filter refuses setsid(), the program at least needs a process group of
   // its own, which can be killed.
@@ -155,7 +137,7 @@ CODEEXEC_IN_CHILD Failure become_program(ChildPlan& plan) {
   const KernelSigset none = {};
   set_signal_mask(&none, nullptr);
 #if CODEEXEC_HAS_SANDBOX
-  if (plan.sandbox) result = install_filter(*plan.sandbox);
+  if (plan.sandbox && !plan.filtered) result = install_filter(*plan.sandbox);
   if (result < 0) return failed_at(SpawnStep::sandbox, result);
 #endif
   struct Execute {
@@ -204,6 +186,25 @@ CODEEXEC_IN_CHILD int next_number(const char* entries, long& at) {
   int number = 0;
   while (*digit >= '0' && *digit <= '9') number = number * 10 + (*digit++ - '0');
   return digit == record + 19 ? -1 : number;
+}
+
+CODEEXEC_IN_CHILD void reset_signal(int number) {
+  // The kernel's sigaction is the handler, the flags, perhaps a restorer, and the mask.
+  const unsigned long by_default[8] = {};
+  raw(SYS_rt_sigaction, number, &by_default[0], nullptr, kernel_sigset_size);
+}
+
+CODEEXEC_IN_CHILD void reset_signals(bool handlers_cleared) {
+  unsigned long current[8] = {};
+  for (int number = 1; number <= kernel_signals; ++number) {
+    if (number == SIGKILL || number == SIGSTOP) continue;
+    // Where handlers are cleared already, most signals need no second call.
+    const long unknown =
+        handlers_cleared ? raw(SYS_rt_sigaction, number, nullptr, &current[0], kernel_sigset_size)
+                         : 1;
+    if (unknown == 0 && current[0] == 0 && current[1] == 0) continue;
+    reset_signal(number);
+  }
 }
 
 CODEEXEC_IN_CHILD void close_from(int first, const int* kept, std::size_t count) {

@@ -137,11 +137,16 @@ bool kill_marked(const RunMarks& marks) {
   const pid_t self = ::getpid();
   ProcessStat own;
   if (!read_stat(self, own)) return false;
+  constexpr pid_t kernel_threads = 2;  // the parent of all of them
   std::vector<KnownProcess> killed;
-  for (int round = 0; round < most_rounds; ++round) {
+  bool whole = false;
+  bool found = true;
+  bool executing = true;
+  for (int round = 0; round < most_rounds && (!whole || found || executing); ++round) {
     const std::size_t before = killed.size();
     std::vector<pid_t> all;
-    const bool whole = read_numbers("/proc", all);
+    whole = read_numbers("/proc", all);
+    executing = false;
     for (const pid_t pid : all) {
       if (pid == self || pid == 1 || pid == marks.session) continue;
       ProcessStat stat;
@@ -153,16 +158,18 @@ bool kill_marked(const RunMarks& marks) {
       const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
       const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
                           (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
+      // During execve() it has no variables either: it is looked at once more.
+      executing = executing || (!marked && stat.stack == 0 && stat.parent != kernel_threads);
       if (!marked) continue;
       // A stopped process cannot start another one before all of them are killed.
       signal_same(pid, stat.start, SIGSTOP);
       killed.push_back({pid, stat.start});
     }
-    if (killed.size() == before && whole) return true;
+    found = killed.size() > before;
     for (std::size_t i = before; i < killed.size(); ++i)
       signal_same(killed[i].pid, killed[i].start, SIGKILL);
   }
-  return false;
+  return whole && !found;
 }
 
 }  // namespace inner

@@ -212,7 +212,7 @@ void LocalRun::kill_background() {
 }
 
 bool LocalRun::find_end(bool exited, ReadBuffer& buffer, Clock::time_point now) {
-  if (exited) leader_ended(buffer, now);
+  if (exited && is_over()) leader_ended(buffer, now);
   return false;
 }
 
@@ -319,6 +319,20 @@ void LocalRun::signal_tree(int number, bool resume) {
 #if CODEEXEC_HAS_SANDBOX
 bool LocalRun::supervised() const { return static_cast<bool>(supervisor_.orders); }
 
+// A supervisor that waits for another command says on its socket that this one has ended.
+int LocalRun::exit_descriptor() const {
+  return supervisor_.waiting && !lost_supervisor_ ? supervisor_.orders.get()
+                                                  : child_.exit_event.get();
+}
+
+// The socket of one that was killed closes a moment before its end, when its children do not have
+// another parent yet.
+bool LocalRun::is_over() {
+  if (!supervisor_.waiting || supervisor_.run->told_end || lost_supervisor_) return true;
+  lost_supervisor_ = true;
+  return false;
+}
+
 // The number of the command's group, as this program sees it.
 pid_t LocalRun::command() const {
   if (!supervised()) return child_.pid;
@@ -330,10 +344,14 @@ pid_t LocalRun::command() const {
 // Sends an order to the supervisor_. False when there is none, or none any more.
 bool LocalRun::order(int number) {
   if (!supervisor_.orders) return false;
-  const char byte = static_cast<char>(number);
-  const ssize_t written = write_to_pipe(supervisor_.orders.get(), {&byte, 1});
-  if (written == 1 && number != SIGKILL) ++supervisor_.signals_asked;
-  return written == 1;
+  SupervisorOrder order;
+  order.run = supervisor_.run->run;
+  order.signal = number;
+  const ssize_t sent =
+      ::send(supervisor_.orders.get(), &order, sizeof order, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const bool is_sent = sent == static_cast<ssize_t>(sizeof order);
+  if (is_sent && number != SIGKILL) ++supervisor_.signals_asked;
+  return is_sent;
 }
 
 // A supervisor that was stopped is not waited for.
@@ -362,8 +380,7 @@ void LocalRun::take_report() {
 bool LocalRun::none_left() const { return supervised() && supervisor_.last.all_ended; }
 
 ExitStatus LocalRun::last_status() {
-  const ExitStatus own = reap(child_.exit_event, child_.is_pidfd, child_.pid);
-  if (!supervised()) return own;
+  if (!supervised()) return reap(child_.exit_event, child_.is_pidfd, child_.pid);
   ExitStatus status;
   status.known = supervisor_.last.known;
   status.exited = supervisor_.last.exited;
@@ -372,11 +389,16 @@ ExitStatus LocalRun::last_status() {
   result.left_behind = supervisor_.last.left_behind;
   if (supervisor_.last.denied && !supervisor_.last.all_ended)
     result.message = "some of its processes are another user's and are still running";
+  if (keep_supervisor(child_, supervisor_, sandbox() ? sandbox()->plan.idle : nullptr))
+    return status;
+  reap(child_.exit_event, child_.is_pidfd, child_.pid);
   supervisor_.run.reset();
   return status;
 }
 #else
 bool LocalRun::supervised() const { return false; }
+int LocalRun::exit_descriptor() const { return child_.exit_event.get(); }
+bool LocalRun::is_over() { return true; }
 pid_t LocalRun::command() const { return child_.pid; }
 bool LocalRun::order(int) { return false; }
 void LocalRun::await_group_signals() {}

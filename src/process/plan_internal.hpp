@@ -62,9 +62,11 @@ struct ChildPlan {
   const int* cgroups = nullptr;  // to join: descriptors of files to which the child writes itself
   std::size_t cgroup_count = 0;
   const ListenerPass* listener = nullptr;  // what a supervisor makes in its network; or null
-  long supervisor = 0;  // its pid as the child sees it; 0: this program starts the child itself
+  long supervisor = 0;    // its pid as the child sees it; 0: this program starts the child itself
+  bool filtered = false;  // by the sandbox's filter already, as its supervisor is
 #endif
   bool handlers_cleared = false;
+  bool signals_reset = false;  // all of them have their defaults
   volatile int ran = 0;
   volatile int failed_step = 0;
   volatile int failed_error = 0;  // 0: the program runs
@@ -86,38 +88,68 @@ struct SupervisorReport {
   rusage usage;
 };
 
+// What the host asks of a supervisor: one message on its socket.
+struct SupervisorOrder {
+  std::uint32_t run = 0;    // which command is meant; an order to one that has ended is ignored
+  std::int32_t signal = 0;  // for its group; SIGKILL is for all; 0: start it, with descriptors
+};
+
+// The most descriptors that come with an order: three streams, a directory, one more, two cgroups.
+inline constexpr std::size_t most_ordered = 7;
+
 // The memory of a supervisor, in pages of its own. In it the supervisor reports that the command
 // runs or why it does not (the host waits for that), and how it ended (the host reads that when the
-// supervisor is gone). The first pages are needed at the start and at the end, and go back to the
-// system in between, so that a command that runs for more than a moment costs only the last page.
+// supervisor has said so or is gone). The first pages are needed at the start and at the end, and
+// go back to the system in between, so that a command that runs for more than a moment costs only
+// the last ones. A fork of this program sees zeros in all of it: there the supervisor is gone.
 struct Supervision {
   union {
     char command_stack[child_stack_size];       // until the program was executed
     int found[child_stack_size / sizeof(int)];  // processes that are still to be killed
   };
   alignas(8) char entries[2048];
-  alignas(16) char stack[child_stack_size - 3072];  // and the fields below fill whole pages
+  alignas(16) char stack[child_stack_size - 3584];  // and the fields below fill whole pages
 
-  ChildPlan* plan = nullptr;  // until the first report
+  ChildPlan* plan = nullptr;  // of the first command, until it was started; then `next`
+  ChildPlan next = {};        // what the host prepares before an order to start
   const SandboxPlan* sandbox = nullptr;
-  int orders = -1;   // a pipe: each byte is a signal for the command's group; SIGKILL is for all
-  int host = -1;     // a pidfd of this program, or -1
-  int command = -1;  // a pidfd
+  bool has_next = false;   // it waits for another command when one has ended
+  bool filtered = false;   // the filter holds it, too, and its commands inherit that
+  int orders = -1;         // a socket
+  int host = -1;           // a pidfd of this program, or -1
+  int command = -1;        // a pidfd
   int child_ended = -1;    // a signalfd, or -1: not yet there
   int broker = -1;         // where requests come from, or -1
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
   std::size_t found_count = 0;
   std::uint32_t signals_sent = 0;  // to the group; a futex on which this program waits
-  // Another one. The kernel sets it to 0 when the supervisor ends for any reason.
-  enum Life : std::uint32_t { gone, starting, watching };
+  // Another one, which only the supervisor writes, and the kernel: that sets it to 0 when the
+  // supervisor ends for any reason.
+  //
+  //   starting ---> watching ---> (ends)      one command
+  //                  |    ^
+  //      its command |    | order to start     has_next
+  //      has ended   v    |
+  //                  idle
+  // The number of the command stands above these bits, so that the word is never the same again: a
+  // command may have ended before the host has looked.
+  enum Life : std::uint32_t { gone, starting, watching, idle, bits_of_life = 3 };
   std::uint32_t life = starting;
+  bool has_cloned = false;  // there may be a command, which may have no pid yet
   bool told_start = false;  // what `report` has of it is there
   bool told_end = false;
   SupervisorReport report = {};
   siginfo_t info = {};
   char path[64] = {};
   char text[256] = {};
+  std::uint32_t run = 0;  // the number of the command
+  // Where an order is received.
+  SupervisorOrder order = {};
+  iovec order_bytes = {};
+  msghdr message = {};
+  int* ordered = nullptr;  // the descriptors, in `control`
+  alignas(cmsghdr) char control[CMSG_SPACE(most_ordered * sizeof(int))] = {};
 };
 static_assert(sizeof(Supervision) <= 2 * child_stack_size, "its last page holds all of its fields");
 
@@ -132,6 +164,8 @@ struct Supervisor {
   pid_t command = -1;  // -1 in a process table of its own
   std::uint32_t signals_asked = 0;
   SupervisorReport last = {};
+  // What it becomes when its command has ended and it waits for another; null: it does not.
+  std::unique_ptr<IdleSupervisor> waiting = {};
 };
 #else
 struct Supervisor {};

@@ -1,6 +1,7 @@
 // Statuses of ended programs.
 
 #include "process/process_internal.hpp"
+#include "process/start_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -53,7 +54,7 @@ ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
   const long type = is_pidfd ? 3 /* P_PIDFD */ : P_PID;
   const long id = is_pidfd ? exit_event.get() : pid;
   long failed = 0;
-  do failed = ::syscall(SYS_waitid, type, id, &info, long{WEXITED}, &result.usage);
+  do failed = ::syscall(SYS_waitid, type, id, &info, long{WEXITED | __WALL}, &result.usage);
   while (failed != 0 && errno == EINTR);
   if (failed == 0) {
     result.known = true;
@@ -110,7 +111,7 @@ void reap_abandoned() {
   const auto gone = [](pid_t pid) {
     siginfo_t info{};
     int failed = 0;
-    do failed = ::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG);
+    do failed = ::waitid(P_PID, static_cast<id_t>(pid), &info, any_child | WEXITED | WNOHANG);
     while (failed != 0 && errno == EINTR);
     return failed != 0 || info.si_pid == pid;
   };

@@ -202,7 +202,8 @@ int make_report_pipe(UniqueFd& report, UniqueFd& report_end) {
 
 void reap_failed(pid_t pid) {
   siginfo_t info{};
-  while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED) != 0 && errno == EINTR) {
+  while (::waitid(P_PID, static_cast<id_t>(pid), &info, any_child | WEXITED) != 0 &&
+         errno == EINTR) {
   }
 }
 

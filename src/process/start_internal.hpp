@@ -25,6 +25,13 @@ inline namespace inner {
 
 const char* step_name(SpawnStep step);
 
+// For waitid(): a child that sends no SIGCHLD at its end, too.
+#if defined(__linux__)
+inline constexpr int any_child = __WALL;
+#else
+inline constexpr int any_child = 0;
+#endif
+
 // A child that runs, or why there is none.
 struct Spawned : ChildHandle {
   SpawnStep step = SpawnStep::setup;
@@ -217,6 +224,13 @@ void reap_failed(pid_t pid);
 // The number that is the name of an entry which getdents64() gave, or -1. Goes on to the next one.
 CODEEXEC_IN_CHILD int next_number(const char* entries, long& at);
 
+CODEEXEC_IN_CHILD void reset_signal(int number);
+
+// Sets all signals to their defaults. Ignored signals would stay ignored in the program, and with
+// SIGPIPE ignored `yes | head` never ends. No system call asks for all at once; the 62 calls take
+// 5 to 10 us. `handlers_cleared`: no handler of the host is left.
+CODEEXEC_IN_CHILD void reset_signals(bool handlers_cleared);
+
 // Closes all descriptors from `first` on but those that are kept, of which -1 is none. The table of
 // descriptors is a copy: closing touches nothing of the parent's.
 CODEEXEC_IN_CHILD void close_from(int first, const int* kept, std::size_t count);
@@ -233,8 +247,15 @@ Spawned spawn_once(ChildPlan& plan);
 // Of a program that has nothing of a sandbox but, where there can be one, a supervisor.
 inline constexpr SandboxPlan no_sandbox = {false};
 
-// As spawn_once(), with a supervisor between.
+// What a supervisor does: its argument is its Supervision.
+CODEEXEC_IN_CHILD int supervisor_main(void* argument);
+
+// As spawn_once(), with a supervisor between: one that waits, or a new one.
 Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor);
+
+// True: the supervisor of a command that has ended waits for another one, and is kept for it. The
+// run has none any more then.
+bool keep_supervisor(ChildHandle& child, Supervisor& supervisor, IdleSupervisors* idle);
 #endif
 
 // Two failures are temporary: a system that is out of processes for a moment, and a program

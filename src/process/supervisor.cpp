@@ -30,15 +30,36 @@ namespace {
 //
 // Threads of this program go on running in the same memory. So the supervisor uses only raw system
 // calls and the data in its Supervision, which must stay until it has ended.
+//
+// Where all commands of a policy can be started alike (SandboxPlan::idle), a supervisor whose
+// command has left nothing behind waits for the next one. It has its namespaces and the filter of
+// system calls, which its commands inherit, from its first start on. Their descriptors come with
+// the order to start, as its table is its own. Landlock holds each command apart from all others,
+// and so it is entered for each, as are limits and the loss of capabilities.
 
 // Where the supervisor keeps its descriptors, in a table of its own: in place of the standard
-// streams. The command gets new ones.
+// streams, so that none of a command's can have these numbers. The command gets new ones.
 enum SupervisorDescriptor : int { orders_fd, host_fd, broker_fd, first_other_fd };
+
+CODEEXEC_IN_CHILD void set_life(Supervision& run, Supervision::Life life) {
+  __atomic_store_n(&run.life, run.run << 2 | life, __ATOMIC_RELEASE);
+}
 
 CODEEXEC_IN_CHILD void tell_of_start(Supervision& run) {
   run.told_start = true;
-  __atomic_store_n(&run.life, Supervision::watching, __ATOMIC_RELEASE);
+  set_life(run, Supervision::watching);
   raw(SYS_futex, &run.life, FUTEX_WAKE, INT_MAX);
+}
+
+// Closes all but the supervisor's own descriptors and, while a command runs, its pidfd.
+CODEEXEC_IN_CHILD void close_others(const Supervision& run) {
+  int kept[most_broker_directories + 2];
+  std::size_t count = 0;
+  kept[count++] = run.command;
+  kept[count++] = run.has_next ? run.sandbox->ruleset : -1;
+  for (std::size_t i = 0; i < run.sandbox->broker_directory_count; ++i)
+    kept[count++] = run.sandbox->broker_directories[i];
+  close_from(first_other_fd, kept, count);
 }
 
 // Without a broker, which not every kernel and container has, Landlock refuses what it would do.
@@ -64,7 +85,16 @@ CODEEXEC_IN_CHILD long move_descriptors(Supervision& run) {
   }
   if (run.host >= 0) run.host = host_fd;
   take_broker(run);
-  return 0;
+  // No number below `first_other_fd` is left for what comes with an order.
+  long filled = 0;
+  if (run.has_next && run.broker < 0) filled = raw(SYS_dup3, orders_fd, broker_fd, 0);
+  return filled < 0 ? filled : 0;
+}
+
+// The filter holds the supervisor, too, from here on, and what it starts.
+CODEEXEC_IN_CHILD long enter_filter(const SandboxPlan& sandbox) {
+  const long result = sandbox.no_new_privs ? raw(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) : 0;
+  return result < 0 ? result : install_filter(sandbox);
 }
 
 // "/proc/PID/task", with "/TID/children" when `thread` is not 0.
@@ -254,14 +284,13 @@ CODEEXEC_IN_CHILD void watch_command(Supervision& run) {
     }
     if (set[4].revents) serve_broker(*run.sandbox, run.broker, run.entries);
     if (!set[0].revents) continue;
-    const long size = raw(SYS_read, orders_fd, &run.text[0], sizeof run.text);
-    if (size <= 0) return;
-    for (long i = 0; i < size; ++i) {
-      if (run.text[i] == SIGKILL) return;
-      raw(SYS_kill, -run.report.pid, int{run.text[i]});
-      __atomic_store_n(&run.signals_sent, run.signals_sent + 1, __ATOMIC_RELEASE);
-      raw(SYS_futex, &run.signals_sent, FUTEX_WAKE_PRIVATE, INT_MAX);
-    }
+    const SupervisorOrder& order = run.order;
+    if (raw(SYS_read, orders_fd, &run.order, sizeof run.order) != long{sizeof run.order}) return;
+    if (order.run != run.run || order.signal == 0) continue;
+    if (order.signal == SIGKILL) return;
+    raw(SYS_kill, -run.report.pid, int{order.signal});
+    __atomic_store_n(&run.signals_sent, run.signals_sent + 1, __ATOMIC_RELEASE);
+    raw(SYS_futex, &run.signals_sent, FUTEX_WAKE_PRIVATE, INT_MAX);
   }
 }
 
@@ -278,35 +307,99 @@ CODEEXEC_IN_CHILD void end_command(Supervision& run) {
   run.report.all_ended = end_all(run);
 }
 
-CODEEXEC_IN_CHILD long start_command(Supervision& run) {
+// Says that the command has ended, and that it may have another one.
+CODEEXEC_IN_CHILD void tell_of_end(Supervision& run) {
+  run.command = -1;
+  run.child_ended = -1;
+  close_others(run);
+  set_life(run, Supervision::idle);
+  raw(SYS_sendto, orders_fd, "", 1, MSG_NOSIGNAL | MSG_DONTWAIT, nullptr, 0);
+}
+
+// Puts the descriptors that have come into the plan. False: not all of them have.
+CODEEXEC_IN_CHILD bool take_descriptors(Supervision& run) {
+  if (run.message.msg_flags & MSG_CTRUNC) return false;
+  ChildPlan& plan = run.next;
+  int* const fields[] = {&plan.input, &plan.output, &plan.error_output, &plan.work_dir_fd,
+                         &plan.pass_fd};
+  const int* given = run.ordered;
+  for (int* field : fields)
+    if (*field >= 0) *field = *given++;
+  plan.cgroups = given;
+  run.plan = &plan;
+  return true;
+}
+
+// Waits for the order to start another command. False: there will be none.
+CODEEXEC_IN_CHILD bool await_next(Supervision& run) {
+  tell_of_end(run);
+  for (;;) {
+    pollfd set[2];
+    set[0].fd = orders_fd;
+    set[1].fd = run.host;
+    for (pollfd& entry : set) {
+      entry.events = POLLIN;
+      entry.revents = 0;
+    }
+    raw(SYS_ppoll, &set[0], 2, nullptr, nullptr, 0);
+    if (set[1].revents) return false;
+    run.message.msg_controllen = sizeof run.control;
+    const long size = raw(SYS_recvmsg, orders_fd, &run.message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (size == -EAGAIN || size == -EINTR) continue;
+    if (size != long{sizeof run.order}) return false;
+    if (run.order.signal == 0 && run.order.run == run.run) return take_descriptors(run);
+  }
+}
+
+// What it does once. 0 or a negative errno.
+CODEEXEC_IN_CHILD long become_supervisor(Supervision& run) {
   raw(SYS_prctl, PR_SET_NAME, "codeexec", 0, 0, 0);
   // A signal to the host's process group must not kill the supervisor, too.
   raw(SYS_setpgid, 0, 0);
-  // A host that ignores this signal has its children reaped by the kernel.
-  const unsigned long by_default[8] = {};
-  raw(SYS_rt_sigaction, SIGCHLD, &by_default[0], nullptr, kernel_sigset_size);
+  // A host that ignores SIGCHLD would have its children reaped by the kernel. What all commands
+  // need is done once for all.
+  if (run.has_next)
+    reset_signals(run.plan->handlers_cleared);
+  else
+    reset_signal(SIGCHLD);
   long result = raw(SYS_prctl, PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  ChildPlan& plan = *run.plan;
   if (result == 0) result = set_up_namespaces(*run.sandbox);
-  if (result == 0 && plan.listener) result = plan.listener->pass();
-  if (result < 0) {
-    run.report.failure = failed_at(SpawnStep::sandbox, result);
-    return result;
+  const ListenerPass* const listener = run.plan->listener;
+  if (result == 0 && listener) result = listener->pass();
+  SpawnStep step = SpawnStep::sandbox;
+  if (result == 0) {
+    result = move_descriptors(run);
+    if (result < 0) step = SpawnStep::start;
   }
+  if (result == 0 && run.filtered) result = enter_filter(*run.sandbox);
+  if (result < 0) run.report.failure = failed_at(step, result);
+  return result;
+}
+
+// What a command may have left in namespaces is not there for the next one: shared memory, which no
+// process needs to hold. 0 or a negative errno.
+CODEEXEC_IN_CHILD long clear_namespaces(Supervision& run) {
+  if ((run.sandbox->clone_flags & CLONE_NEWIPC) == 0) return 0;
+  const long result = raw(SYS_unshare, CLONE_NEWIPC);
+  if (result < 0) run.report.failure = failed_at(SpawnStep::sandbox, result);
+  return result;
+}
+
+// 0 or a negative errno: the command does not run.
+CODEEXEC_IN_CHILD long start_command(Supervision& run) {
+  ChildPlan& plan = *run.plan;
   plan.supervisor = raw(SYS_getpid);
-  result = move_descriptors(run);
-  if (result == 0)
-    result = clone_child(plan, run.command_stack, sizeof run.command_stack, &run.command);
+  plan.filtered = run.filtered;
+  plan.signals_reset = run.has_next;
+  run.has_cloned = true;
+  const long result = clone_child(plan, run.command_stack, sizeof run.command_stack, &run.command);
   if (result < 0) {
     run.report.failure = failed_at(SpawnStep::start, result);
     return result;
   }
   run.report.pid = result;
   run.report.failure = failed_at(static_cast<SpawnStep>(int{plan.failed_step}), -plan.failed_error);
-  int kept[most_broker_directories + 1] = {run.command};
-  for (std::size_t i = 0; i < run.sandbox->broker_directory_count; ++i)
-    kept[i + 1] = run.sandbox->broker_directories[i];
-  close_from(first_other_fd, kept, 1 + run.sandbox->broker_directory_count);
+  close_others(run);
   if (run.report.failure.error != 0) {
     end_command(run);
     return -run.report.failure.error;
@@ -314,161 +407,26 @@ CODEEXEC_IN_CHILD long start_command(Supervision& run) {
   return 0;
 }
 
-CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
-  Supervision& run = *static_cast<Supervision*>(argument);
-  run.plan->ran = 1;
-  const long result = start_command(run);
-  tell_of_start(run);
-  if (result == 0) {
-    watch_command(run);
-    end_command(run);
-    run.told_end = true;
-  }
-  for (;;) raw(SYS_exit_group, 0);
-}
-
-struct SharingTrial {
-  volatile bool ran = false;
-};
-
-CODEEXEC_IN_CHILD int sharing_trial_main(void* argument) {
-  static_cast<SharingTrial*>(argument)->ran = true;
-  for (;;) raw(SYS_exit_group, 0);
-}
-
-// Checks that a child shares this program's memory (emulators copy it) and comes with a pidfd
-// (Linux 5.2). A child that does nothing shows it, so that no command is started in vain. Returns 0
-// or an errno.
-int check_sharing() {
-  static std::atomic<bool> shared{false};
-  if (shared.load()) return 0;
-  alignas(16) char stack[child_stack_size];
-  SharingTrial trial;
-  int pidfd = -1;
-  long pid = -1;
-  {
-    bool cleared = false;
-    const SignalPause pause;
-    const CloneRequest request = {
-        CLONE_VFORK, sharing_trial_main, &trial, stack, sizeof stack, &pidfd, 0};
-    pid = clone_process(request, cleared);
-  }
-  if (pid < 0) return static_cast<int>(-pid);
-  const UniqueFd handle(pidfd);
-  while (raw(SYS_wait4, pid, 0, __WALL, 0) == -EINTR) {
-  }
-  shared.store(trial.ran && handle);
-  return shared.load() ? 0 : ENOSYS;
-}
-
-// Whether a child could not be made because the system lacks something that may be free soon.
-bool is_passing(int error) {
-  return error == EAGAIN || error == ENOMEM || error == EMFILE || error == ENFILE;
-}
-
-// The memory of a supervisor that has ended, kept for the next one. At most five pages are in use.
-std::atomic<Supervision*> spare_supervision{nullptr};
-
-int make_supervision(Supervisor& supervisor) {
-  void* place = spare_supervision.exchange(nullptr);
-  // As a stack it is not made of huge pages.
-  if (!place)
-    place = ::mmap(nullptr, sizeof(Supervision), PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
-  if (place == MAP_FAILED) return errno;
-  supervisor.run.reset(::new (place) Supervision);
-  supervisor.run->page_size = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return 0;
-}
-
-void wait_while(const std::uint32_t& word, std::uint32_t value) {
-  while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == value)
-    ::syscall(SYS_futex, &word, FUTEX_WAIT, long{value}, nullptr, nullptr, 0);
-}
-
-// The failure of a start whose supervisor was killed before it reported, for example by the command
-// itself.
-Failure unreported_start(ChildPlan& plan) {
-  if (plan.pid == 0) return {SpawnStep::sandbox, ESRCH};
-  wait_while(plan.in_use, 1);
-  return {static_cast<SpawnStep>(int{plan.failed_step}), plan.failed_error};
-}
-
-// Waits until a new supervisor reports the start. Sets `error` when the command does not run.
-void await_start(Spawned& child, Supervisor& supervisor, ChildPlan& plan) {
-  Supervision& run = *supervisor.run;
-  wait_while(run.life, Supervision::starting);
-  const bool told = run.told_start;
-  const SupervisorReport& report = run.report;
-  const Failure failure = told ? report.failure : unreported_start(plan);
-  if (failure.error == 0 && child.exit_event) {
-    supervisor.command = run.own_table ? -1 : static_cast<pid_t>(told ? report.pid : plan.pid);
-    return set_nonblocking(supervisor.orders);
-  }
-  child.step = failure.step;
-  child.error = failure.error != 0 ? failure.error : EMFILE;
-  child.no_supervisor = told && report.pid == 0 && !is_passing(child.error);
-  supervisor.orders.reset();  // its order to end
-  reap_failed(child.pid);
-  // A supervisor killed during the start may have left a child that still uses its memory: it is
-  // leaked on purpose.
-  if (!told) (void)supervisor.run.release();
-  child.exit_event.reset();
-}
-
 }  // namespace
-
-void SupervisionDeleter::operator()(Supervision* run) const noexcept {
-  Supervision* none = nullptr;
-  if (!spare_supervision.compare_exchange_strong(none, run)) ::munmap(run, sizeof *run);
-}
 
 inline namespace inner {
 
-Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
-  Spawned child;
-  child.step = SpawnStep::start;
-  child.error = check_sharing();
-  child.no_supervisor = child.error != 0 && !is_passing(child.error);
-  if (child.error != 0) return child;
-  child.step = SpawnStep::setup;
-  UniqueFd orders_end;
-  if (!make_pipe(orders_end, supervisor.orders)) child.error = errno;
-  if (child.error == 0) child.error = make_supervision(supervisor);
-  if (child.error != 0) return child;
-  const UniqueFd host(open_pidfd(::getpid()));
-  Supervision& run = *supervisor.run;
-  run.plan = &plan;
-  run.sandbox = plan.sandbox;
-  run.own_table = (plan.sandbox->clone_flags & CLONE_NEWPID) != 0;
-  run.orders = orders_end.get();
-  run.host = host.get();
-  plan.report = -1;
-  plan.ran = 0;
-  plan.pid = 0;
-  plan.failed_error = 0;
-  int pidfd = -1;
-  CloneRequest request = {plan.sandbox->clone_flags, supervisor_main, &run,   run.stack,
-                          sizeof run.stack,          &pidfd,          SIGCHLD};
-  request.cleared_at_end = &run.life;
-  long pid = -1;
-  const NamespaceTurn turn(*plan.sandbox);
-  {
-    const SignalPause pause;
-    pid = clone_process(request, plan.handlers_cleared);
+CODEEXEC_IN_CHILD int supervisor_main(void* argument) {
+  Supervision& run = *static_cast<Supervision*>(argument);
+  run.plan->ran = 1;
+  long result = become_supervisor(run);
+  if (result == 0) result = start_command(run);
+  tell_of_start(run);
+  while (result == 0) {
+    watch_command(run);
+    end_command(run);
+    run.told_end = true;
+    if (!run.has_next || !run.report.all_ended || !await_next(run)) break;
+    result = clear_namespaces(run);
+    if (result == 0) result = start_command(run);
+    tell_of_start(run);
   }
-  child.exit_event.reset(above_standard_streams(pidfd));
-  if (pid < 0) {
-    child.step = SpawnStep::start;
-    child.error = static_cast<int>(-pid);
-    child.no_supervisor = !is_passing(child.error);
-    return child;
-  }
-  child.pid = static_cast<pid_t>(pid);
-  child.is_pidfd = true;
-  orders_end.reset();
-  await_start(child, supervisor, plan);
-  return child;
+  for (;;) raw(SYS_exit_group, 0);
 }
 
 }  // namespace inner

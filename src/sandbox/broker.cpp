@@ -122,21 +122,32 @@ CODEEXEC_IN_CHILD bool is_same_text(const char* one, const char* other) {
 
 constexpr std::size_t longest_brokered = broker_buffer_size / 2;
 
-// The text at an address of another process. False: it cannot be read, or is too long.
+// "/proc/PID/", and a name of four characters at most.
+struct ProcessPath {
+  char text[24];
+};
+CODEEXEC_IN_CHILD void set_process_path(ProcessPath& path, std::uint32_t pid, const char* name) {
+  std::size_t size = 0;
+  for (const char* c = "/proc/"; *c != '\0'; ++c) path.text[size++] = *c;
+  char digits[12];
+  int count = 0;
+  for (; pid > 0; pid /= 10) digits[count++] = static_cast<char>('0' + pid % 10);
+  while (count > 0) path.text[size++] = digits[--count];
+  path.text[size++] = '/';
+  while (*name != '\0') path.text[size++] = *name++;
+  path.text[size] = '\0';
+}
+
+// The text at an address of another process. False: it cannot be read, or is too long. Not by
+// process_vm_readv(), which the filter that a supervisor may have refuses.
 CODEEXEC_IN_CHILD bool read_path(std::uint32_t pid, std::uint64_t address, char* text) {
-  // The kernel need not copy a part of what lies on one page, or any of one that is not there.
-  constexpr std::uint64_t page = 4096;
-  const std::uint64_t on_first = page - address % page;
-  const std::uint64_t first = on_first < longest_brokered ? on_first : longest_brokered;
-  iovec here;
-  here.iov_base = text;
-  here.iov_len = longest_brokered;
-  iovec there[2];
-  there[0].iov_base = reinterpret_cast<void*>(address);
-  there[0].iov_len = first;
-  there[1].iov_base = reinterpret_cast<void*>(address + first);
-  there[1].iov_len = longest_brokered - first;
-  const long size = raw(SYS_process_vm_readv, pid, &here, 1, &there[0], 2, 0);
+  ProcessPath path;
+  set_process_path(path, pid, "mem");
+  const long memory = raw(SYS_openat, AT_FDCWD, &path.text[0], O_RDONLY | O_CLOEXEC, 0);
+  if (memory < 0) return false;
+  // It ends where memory ends that can be read.
+  const long size = raw(SYS_pread64, memory, text, longest_brokered, address);
+  raw(SYS_close, memory);
   for (long i = 0; i < size; ++i)
     if (text[i] == '\0') return true;
   return false;
@@ -144,14 +155,9 @@ CODEEXEC_IN_CHILD bool read_path(std::uint32_t pid, std::uint64_t address, char*
 
 // The working directory of a process, without a NUL; its length, or a negative errno.
 CODEEXEC_IN_CHILD long read_directory(std::uint32_t pid, char* text) {
-  char link[24] = {'/', 'p', 'r', 'o', 'c', '/'};
-  std::size_t size = 6;
-  char digits[12];
-  int count = 0;
-  for (; pid > 0; pid /= 10) digits[count++] = static_cast<char>('0' + pid % 10);
-  while (count > 0) link[size++] = digits[--count];
-  for (const char c : {'/', 'c', 'w', 'd', '\0'}) link[size++] = c;
-  return raw(SYS_readlinkat, AT_FDCWD, &link[0], text, longest_brokered);
+  ProcessPath path;
+  set_process_path(path, pid, "cwd");
+  return raw(SYS_readlinkat, AT_FDCWD, &path.text[0], text, longest_brokered);
 }
 
 // Appends a path name by name. No file system is asked, which might not answer: a path that leads

@@ -55,6 +55,13 @@ void judge_containment(const SandboxState& state, SandboxGaps& gaps) {
     gaps.add("containment", "/proc has no lists of children here");
 }
 
+// A supervisor sets up its namespaces once. Not so where what is protected is to be looked for at
+// each start, or each command has a listening socket in a network of its own.
+void share_supervisors(SandboxState& state) {
+  SandboxPlan& plan = state.plan;
+  if (plan.supervised && *plan.guarded == '\0' && !plan.proxied) plan.idle = &state.idle;
+}
+
 void fill_report(SandboxReport& report, SandboxGaps& gaps,
                  const std::vector<std::string>& features) {
   for (const std::string& feature : features) {
@@ -80,6 +87,7 @@ Expected<void> build_plan(SandboxState& state, SandboxPlanner& planner, SandboxG
   if (auto begun = planner.begin(); !begun) return begun;
   if (auto fitted = SandboxFitter(state, planner, gaps).fit(); !fitted) return fitted;
   judge_containment(state, gaps);
+  share_supervisors(state);
   for (SandboxGrant& grant : state.grants) grant.file.reset();
   return {};
 }

@@ -160,9 +160,10 @@ void SandboxPlanner::explain() {
       names_of(std::begin(namespace_names), std::end(namespace_names), plan.clone_flags);
   rules.push_back(concat("namespaces: %", {namespaces.empty() ? "none of its own" : namespaces}));
   explain_mounts(plan, rules);
-  add_words(rules,
-            {"containment: a supervisor kills all that is left when a command ends, and when this "
-             "program does"});
+  rules.push_back(
+      concat("containment: a supervisor kills all that is left when a command ends, and when this "
+             "program does%",
+             {plan.idle ? "; then it waits for the next command" : "; each command has its own"}));
 }
 
 }  // namespace inner

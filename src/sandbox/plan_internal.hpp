@@ -69,9 +69,55 @@ struct BrokeredFile {
 };
 inline constexpr std::size_t most_broker_directories = 8;
 
+// A supervisor that waits for its next command. It ends with this object.
+struct IdleSupervisor {
+  IdleSupervisor() = default;
+  IdleSupervisor(const IdleSupervisor&) = delete;
+  IdleSupervisor& operator=(const IdleSupervisor&) = delete;
+  virtual ~IdleSupervisor() = default;
+};
+
+// Those of one policy. Any thread may use it, and so may a fork of this program at any moment:
+// there is no lock.
+class IdleSupervisors {
+ public:
+  IdleSupervisors() = default;
+  IdleSupervisors(const IdleSupervisors&) = delete;
+  IdleSupervisors& operator=(const IdleSupervisors&) = delete;
+  ~IdleSupervisors() {
+    while (take()) {
+    }
+  }
+
+  // Null: none waits.
+  std::unique_ptr<IdleSupervisor> take() noexcept {
+    for (std::atomic<IdleSupervisor*>& slot : slots_)
+      if (slot.load(std::memory_order_relaxed))
+        if (IdleSupervisor* found = slot.exchange(nullptr))
+          return std::unique_ptr<IdleSupervisor>(found);
+    return {};
+  }
+
+  // Ends it when as many wait as may.
+  void keep(std::unique_ptr<IdleSupervisor> supervisor) noexcept {
+    for (std::atomic<IdleSupervisor*>& slot : slots_) {
+      IdleSupervisor* none = nullptr;
+      if (!slot.compare_exchange_strong(none, supervisor.get())) continue;
+      (void)supervisor.release();
+      return;
+    }
+  }
+
+ private:
+  static constexpr std::size_t most = 16;
+  std::atomic<IdleSupervisor*> slots_[most] = {};
+};
+
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {
-  bool supervised = true;         // a supervisor stands between this program and the command
+  bool supervised = true;  // a supervisor stands between this program and the command
+  // Where supervisors wait for their next commands; null: each has one command.
+  IdleSupervisors* idle = nullptr;
   unsigned long clone_flags = 0;  // CLONE_NEW... of the supervisor
   // What set_up_namespaces() writes when CLONE_NEWUSER is among the flags, else null.
   const char* uid_map = nullptr;
@@ -164,6 +210,8 @@ struct SandboxState {
   std::string shared_memory = {};
   std::string uid_map = {};
   std::string gid_map = {};
+  // The last member, as its processes use what stands above.
+  mutable IdleSupervisors idle = {};
 #endif
 
   SandboxState() = default;

@@ -120,6 +120,14 @@ struct SandboxReport {
 // A policy, compiled once and applied in each child between clone and exec; the host itself is
 // never restricted. Copies share it. Does not change after create(); any thread may use it.
 //
+// A command takes less than a tenth more time than without a sandbox, as the supervisor of one that
+// has ended waits for the next: up to 16 processes without work, which share this program's memory
+// (less than 100 KiB each) and end with the last copy. Of this program they have the limits
+// (setrlimit), priority, processors and cgroup that it had when the first of them was made; its
+// directory, root and umask are the current ones, but with namespaces. After a change of the user
+// or group they are made anew. protected_paths and Network::allow have a supervisor made for each
+// command.
+//
 // What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
 // anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;
 // with Network::host everything the network reaches. docs/sandbox.md has the list, with an answer

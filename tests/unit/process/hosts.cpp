@@ -245,6 +245,8 @@ TEST_CASE("a program that is just being started is not taken for what another on
   first.environment = {path + "/usr/bin:/bin"};
   ProcessOptions second = program({"true"});
   second.work_dir = way;
+  // Their supervisors would be some that waited.
+  first.sandbox = second.sandbox = codeexec::Sandbox();
   second.supervised = true;
   bool caught = false;
   for (int tries = 0; tries < 1000 && !caught; ++tries) {
