@@ -32975,7 +32975,11 @@ bool keep_supervisor(ChildHandle& child, Supervisor& supervisor, IdleSupervisors
   if (!supervisor.waiting || !idle) return false;
   auto& waiting = static_cast<WaitingSupervisor&>(*supervisor.waiting);
   char end = 0;
-  if (::recv(supervisor.orders.get(), &end, 1, MSG_DONTWAIT) != 1) return false;
+  if (::recv(supervisor.orders.get(), &end, 1, MSG_DONTWAIT) != 1) {
+    // Else it would wait for an order without end.
+    signal_pidfd(child.exit_event.get(), SIGKILL);
+    return false;
+  }
   std::unique_ptr<IdleSupervisor> kept = std::move(supervisor.waiting);
   waiting.child = std::move(child);
   // Nothing of the command that has ended goes to the next one.
