@@ -12,16 +12,20 @@ SERVER = os.environ["CODEEXEC_MCP"]
 
 
 def processes():
-    """Yields (parent, words of the command line) of every process that is not a zombie."""
+    """Yields (parent, words of the command line) of every process that is not a zombie.
+
+    Nor a supervisor that waits for a command, which has the command line of its program.
+    """
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/stat", encoding="latin1") as file:
-                state, parent = file.read().rpartition(")")[2].split()[:2]
+                name, _, status = file.read().rpartition(")")
+            state, parent = status.split()[:2]
             with open(f"/proc/{pid}/cmdline", encoding="latin1") as file:
                 words = file.read().split("\0")
         except OSError:
             continue  # it ended while we looked
-        if state != "Z":
+        if state != "Z" and not name.endswith("(codeexec"):
             yield int(parent), words
 
 

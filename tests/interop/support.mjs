@@ -10,7 +10,8 @@ function commandLines() {
   for (const pid of fs.readdirSync('/proc').filter((entry) => /^\d+$/.test(entry))) {
     try {
       const status = fs.readFileSync(`/proc/${pid}/stat`, 'latin1');
-      if (/\) Z /.test(status)) continue;
+      // A supervisor that waits for a command has the command line of its program.
+      if (/\) Z |^\d+ \(codeexec\)/.test(status)) continue;
       found.set(Number(pid), {
         parent: Number(status.slice(status.lastIndexOf(')') + 4).split(' ')[0]),
         words: fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0'),
