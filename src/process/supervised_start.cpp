@@ -215,8 +215,8 @@ bool start_next(const WaitingSupervisor& waiting, const ChildPlan& plan) {
   return run.told_start || run.has_cloned;  // else it was ended by somebody before
 }
 
-// Whether supervisors of this policy wait for other commands. They must learn of the end of
-// this program, and a fork of this program must not take them for its own.
+// Whether supervisors of this policy wait for other commands. They must learn of the end of this
+// program, and a fork of this program must not take them for its own.
 bool can_wait(const SandboxPlan& sandbox, const UniqueFd& host, Supervision& run) {
   constexpr int wipe_on_fork = 18;  // MADV_WIPEONFORK, Linux 4.14
   return sandbox.idle && host && ::madvise(&run, sizeof run, wipe_on_fork) == 0;
@@ -277,8 +277,8 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   run.own_table = (plan.sandbox->clone_flags & CLONE_NEWPID) != 0;
   run.orders = orders_end.get();
   run.host = host.get();
-  if (can_wait(*plan.sandbox, host, run))
-    supervisor.waiting.reset(new (std::nothrow) WaitingSupervisor);
+  const bool waits = can_wait(*plan.sandbox, host, run);
+  supervisor.waiting.reset(waits ? new (std::nothrow) WaitingSupervisor : nullptr);
   run.has_next = supervisor.waiting != nullptr;
   // The filter would keep it from giving the next command namespaces of its own.
   run.filtered = run.has_next && (plan.sandbox->clone_flags & CLONE_NEWIPC) == 0;

@@ -78,7 +78,7 @@ struct SandboxOptions {
   bool terminals = false;
   // A process table of the command's own: it sees and reaches no process of the host, and none of
   // its processes can outlive it whatever becomes of this program. An ordinary user needs user
-  // namespaces for it; costs about 0.5 ms. Everything but the writable directories is mounted
+  // namespaces for it; costs about 0.2 ms. Everything but the writable directories is mounted
   // read-only for it, so that modes, times and attributes of files elsewhere stay as well.
   bool pid_namespace = false;
   // Files and directories that commands can neither change nor replace, though they lie in a
