@@ -407,7 +407,7 @@ std::vector<Executed> executed_ways() {
   ways.push_back({"Executor::run() of `true` with a secret to mask", "secret", 1.25, 128});
   ways.push_back({"Executor::start() and wait() of `true`", "start", 1.40, 168});
   ways.push_back(
-      {"Executor::run() of `true` in the sandbox, with an audit log", "sandbox", 1.45, 152});
+      {"Executor::run() of `true` in the sandbox, with an audit log", "sandbox", 1.30, 110});
   return ways;
 }
 
@@ -537,8 +537,8 @@ int main(int argc, char** argv) {
     compare_calls();
     compare_big_host(quick ? 1 : 3);
   }
-  compare_sandbox("/bin/true", {"/bin/true", nullptr}, runs / 2, 1.60);
-  compare_sandbox("sh -c true", {"/bin/sh", "-c", "true", nullptr}, runs / 2, 1.40);
+  compare_sandbox("/bin/true", {"/bin/true", nullptr}, runs / 2, 1.20);
+  compare_sandbox("sh -c true", {"/bin/sh", "-c", "true", nullptr}, runs / 2, 1.20);
   compare_sandbox_in_big_host(512, quick ? 2 : 10);
   return finish();
 }
