@@ -115,13 +115,17 @@ void Process::Reactor::wake() {
 }
 
 void Process::Reactor::let_go(std::shared_ptr<Reactor>&& handle) {
-  if (Reactor* const reactor = handle.get()) reactor->keep(std::move(handle));
+  if (Reactor* const reactor = handle.get()) reactor->keep(handle);
 }
 
-// Under the mutex to the end: with the reference the thread may destroy this object.
-void Process::Reactor::keep(std::shared_ptr<Reactor> handle) {
+// Under the mutex to the end: with the reference the thread may destroy this object. While `self`
+// has one, this is not the last.
+void Process::Reactor::keep(std::shared_ptr<Reactor>& handle) {
   const std::lock_guard<std::mutex> lock(mutex);
-  self.swap(handle);
+  if (self)
+    handle.reset();
+  else
+    self = std::move(handle);
   wake();
 }
 

@@ -65,7 +65,7 @@ struct Process::Reactor {
 
  private:
   int begin();
-  void keep(std::shared_ptr<Reactor> handle);
+  void keep(std::shared_ptr<Reactor>& handle);
   static void* thread_main(void* self);
   void loop();
   TaskThread& delivery_of(const State& state) {

@@ -51,7 +51,11 @@ TEST_CASE("background shells have the names, arguments and keys of the reference
   CHECK(output["status"] == Json("running"));
   CHECK(output["exit_code"] == Json());
 
-  Json status = server.use("get_background_shell_status", shell_arguments(id));
+  // The other stream may be read a moment later.
+  Json status;
+  const support::Stopwatch watch;
+  do status = server.use("get_background_shell_status", shell_arguments(id));
+  while (!(status["stdout_bytes"] == Json(4)) && watch.soon());
   CHECK(names_of(status) ==
         "shell_id status exit_code pid command cwd start_time duration_seconds stdout_bytes "
         "stderr_bytes");
