@@ -29071,6 +29071,7 @@ struct Supervisor {
   pid_t command = -1;  // -1 in a process table of its own
   std::uint32_t signals_asked = 0;
   SupervisorReport last = {};
+  bool is_lost = false;  // its socket has closed, and it has not said how the command ended
   // What it becomes when its command has ended and it waits for another; null: it does not.
   std::unique_ptr<IdleSupervisor> waiting = {};
 };
@@ -29754,7 +29755,6 @@ class LocalRun final : public Process::State {
 #endif
   bool given_up_ = false;
   bool scattered_killed_ = false;
-  bool lost_supervisor_ = false;
   std::vector<KnownProcess> escaped_ = {};  // descendants outside the process group
   std::string run_variable_ = {};           // NAME=value, in the environment of this run alone
   std::uint64_t start_ticks_ = 0;
@@ -31383,15 +31383,15 @@ bool LocalRun::supervised() const { return static_cast<bool>(supervisor_.orders)
 
 // A supervisor that waits for another command says on its socket that this one has ended.
 int LocalRun::exit_descriptor() const {
-  return supervisor_.waiting && !lost_supervisor_ ? supervisor_.orders.get()
-                                                  : child_.exit_event.get();
+  return supervisor_.waiting && !supervisor_.is_lost ? supervisor_.orders.get()
+                                                     : child_.exit_event.get();
 }
 
 // The socket of one that was killed closes a moment before its end, when its children do not have
 // another parent yet.
 bool LocalRun::is_over() {
-  if (!supervisor_.waiting || supervisor_.run->told_end || lost_supervisor_) return true;
-  lost_supervisor_ = true;
+  if (!supervisor_.waiting || supervisor_.run->told_end || supervisor_.is_lost) return true;
+  supervisor_.is_lost = true;
   return false;
 }
 
@@ -32854,11 +32854,13 @@ bool order_start(const Supervisor& supervisor) {
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+  // A size_t in glibc, and a socklen_t in musl.
+  using Size = decltype(message.msg_controllen);
+  message.msg_controllen = Size(CMSG_SPACE(count * sizeof(int)));
   cmsghdr* const header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(count * sizeof(int));
+  header->cmsg_len = Size(CMSG_LEN(count * sizeof(int)));
   std::memcpy(CMSG_DATA(header), given, count * sizeof(int));
   return ::sendmsg(supervisor.orders.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(sizeof order);

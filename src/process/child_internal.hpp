@@ -350,7 +350,6 @@ class LocalRun final : public Process::State {
 #endif
   bool given_up_ = false;
   bool scattered_killed_ = false;
-  bool lost_supervisor_ = false;
   std::vector<KnownProcess> escaped_ = {};  // descendants outside the process group
   std::string run_variable_ = {};           // NAME=value, in the environment of this run alone
   std::uint64_t start_ticks_ = 0;

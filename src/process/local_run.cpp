@@ -321,15 +321,15 @@ bool LocalRun::supervised() const { return static_cast<bool>(supervisor_.orders)
 
 // A supervisor that waits for another command says on its socket that this one has ended.
 int LocalRun::exit_descriptor() const {
-  return supervisor_.waiting && !lost_supervisor_ ? supervisor_.orders.get()
-                                                  : child_.exit_event.get();
+  return supervisor_.waiting && !supervisor_.is_lost ? supervisor_.orders.get()
+                                                     : child_.exit_event.get();
 }
 
 // The socket of one that was killed closes a moment before its end, when its children do not have
 // another parent yet.
 bool LocalRun::is_over() {
-  if (!supervisor_.waiting || supervisor_.run->told_end || lost_supervisor_) return true;
-  lost_supervisor_ = true;
+  if (!supervisor_.waiting || supervisor_.run->told_end || supervisor_.is_lost) return true;
+  supervisor_.is_lost = true;
   return false;
 }
 

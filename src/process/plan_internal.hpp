@@ -164,6 +164,7 @@ struct Supervisor {
   pid_t command = -1;  // -1 in a process table of its own
   std::uint32_t signals_asked = 0;
   SupervisorReport last = {};
+  bool is_lost = false;  // its socket has closed, and it has not said how the command ended
   // What it becomes when its command has ended and it waits for another; null: it does not.
   std::unique_ptr<IdleSupervisor> waiting = {};
 };

@@ -188,11 +188,13 @@ bool order_start(const Supervisor& supervisor) {
   message.msg_iov = &bytes;
   message.msg_iovlen = 1;
   message.msg_control = control;
-  message.msg_controllen = CMSG_SPACE(count * sizeof(int));
+  // A size_t in glibc, and a socklen_t in musl.
+  using Size = decltype(message.msg_controllen);
+  message.msg_controllen = Size(CMSG_SPACE(count * sizeof(int)));
   cmsghdr* const header = CMSG_FIRSTHDR(&message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(count * sizeof(int));
+  header->cmsg_len = Size(CMSG_LEN(count * sizeof(int)));
   std::memcpy(CMSG_DATA(header), given, count * sizeof(int));
   return ::sendmsg(supervisor.orders.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) ==
          static_cast<ssize_t>(sizeof order);
