@@ -57,7 +57,12 @@ class Watch:
             below = children.get(todo.pop(), [])
             found += below
             todo += below
-        return found
+        # But those that wait for a command: supervisors without a child.
+        return [
+            each
+            for each in found
+            if children.get(each) or self.status(each).get("Name") != "codeexec"
+        ]
 
     def describe(self, pids):
         told = []
