@@ -48,7 +48,17 @@ class Watch:
                     found[int(name)] = (int(fields[1]), fields[0].decode())
         return found
 
+    def waiting(self, parents):
+        """Supervisors that wait for a command: without a child."""
+        busy = {parent for parent, _ in parents.values()}
+        return {
+            pid
+            for pid, (_, state) in parents.items()
+            if pid not in busy and state != "Z" and self.status(pid).get("Name") == "codeexec"
+        }
+
     def descendants(self, pid, parents):
+        """But those that wait for a command."""
         children = {}
         for child, (parent, _) in parents.items():
             children.setdefault(parent, []).append(child)
@@ -57,12 +67,8 @@ class Watch:
             below = children.get(todo.pop(), [])
             found += below
             todo += below
-        # But those that wait for a command: supervisors without a child.
-        return [
-            each
-            for each in found
-            if children.get(each) or self.status(each).get("Name") != "codeexec"
-        ]
+        idle = self.waiting(parents) if found else set()
+        return [each for each in found if each not in idle]
 
     def describe(self, pids):
         told = []
@@ -110,11 +116,13 @@ class Watch:
             return None
         below = self.descendants(pid, parents)
         zombies = sum(parents[each][1] == "Z" for each in below)
+        # Each of its supervisors that wait has a socket and a pidfd here.
+        kept = 2 * sum(parents[each][0] == pid for each in self.waiting(parents))
         return {
             "pid": pid,
             "rss": int(fields["VmRSS"].split()[0]) * 1024,
             "private": int(fields["RssAnon"].split()[0]) * 1024,
-            "descriptors": len(self.descriptors(pid)),
+            "descriptors": len(self.descriptors(pid)) - kept,
             "threads": int(fields["Threads"]),
             "processes": len(below) - zombies,
             "zombies": zombies,
