@@ -23875,6 +23875,11 @@ struct KernelSigset {
 
 CODEEXEC_IN_CHILD void set_signal_mask(const KernelSigset* mask, KernelSigset* before);
 
+#if CODEEXEC_HAS_SANDBOX
+// Appends a number in decimal digits, none for 0. Returns the new size of the text.
+CODEEXEC_IN_CHILD std::size_t append_number(char* text, std::size_t size, std::uint32_t number);
+#endif
+
 // Blocks all signals, so that no handler of the host runs in a child on its memory.
 class SignalPause {
  public:
@@ -24029,10 +24034,7 @@ struct ProcessPath {
 CODEEXEC_IN_CHILD void set_process_path(ProcessPath& path, std::uint32_t pid, const char* name) {
   std::size_t size = 0;
   for (const char* c = "/proc/"; *c != '\0'; ++c) path.text[size++] = *c;
-  char digits[12];
-  int count = 0;
-  for (; pid > 0; pid /= 10) digits[count++] = static_cast<char>('0' + pid % 10);
-  while (count > 0) path.text[size++] = digits[--count];
+  size = append_number(path.text, size, pid);
   path.text[size++] = '/';
   while (*name != '\0') path.text[size++] = *name++;
   path.text[size] = '\0';
@@ -26610,6 +26612,16 @@ CODEEXEC_IN_CHILD void set_signal_mask(const KernelSigset* mask, KernelSigset* b
   raw(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, kernel_sigset_size);
 }
 
+#if CODEEXEC_HAS_SANDBOX
+CODEEXEC_IN_CHILD std::size_t append_number(char* text, std::size_t size, std::uint32_t number) {
+  char digits[12];
+  int count = 0;
+  for (; number > 0; number /= 10) digits[count++] = static_cast<char>('0' + number % 10);
+  while (count > 0) text[size++] = digits[--count];
+  return size;
+}
+#endif
+
 }  // inner
 
 namespace {
@@ -28537,6 +28549,12 @@ struct ExitStatus {
   rusage usage = {};
 };
 
+#if defined(__linux__)
+// Waits for a child, named by its pidfd or its pid, and takes the zombie away. False: this process
+// has no such child.
+bool take_child(bool by_pidfd, int id, siginfo_t& info, rusage* usage);
+#endif
+
 // Takes the zombie away. Never claims success for a status that is lost.
 ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid);
 
@@ -29001,8 +29019,12 @@ struct SupervisorOrder {
   std::int32_t signal = 0;  // for its group; SIGKILL is for all; 0: start it, with descriptors
 };
 
-// The most descriptors that come with an order: three streams, a directory, one more, two cgroups.
-inline constexpr std::size_t most_ordered = 7;
+// The descriptors that come with an order to start, as far as a plan has them, in this order. Those
+// of its cgroups follow, of which there are two at most.
+inline constexpr int ChildPlan::*ordered_descriptors[] = {
+    &ChildPlan::input, &ChildPlan::output, &ChildPlan::error_output, &ChildPlan::work_dir_fd,
+    &ChildPlan::pass_fd};
+inline constexpr std::size_t most_ordered = std::size(ordered_descriptors) + 2;
 
 // The memory of a supervisor, in pages of its own. In it the supervisor reports that the command
 // runs or why it does not (the host waits for that), and how it ended (the host reads that when the
@@ -29324,7 +29346,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor);
 
 // True: the supervisor of a command that has ended waits for another one, and is kept for it. The
 // run has none any more then.
-bool keep_supervisor(ChildHandle& child, Supervisor& supervisor, IdleSupervisors* idle);
+bool keep_supervisor(ChildHandle& child, Supervisor& supervisor);
 #endif
 
 // Two failures are temporary: a system that is out of processes for a moment, and a program
@@ -31451,8 +31473,7 @@ ExitStatus LocalRun::last_status() {
   result.left_behind = supervisor_.last.left_behind;
   if (supervisor_.last.denied && !supervisor_.last.all_ended)
     result.message = "some of its processes are another user's and are still running";
-  if (keep_supervisor(child_, supervisor_, sandbox() ? sandbox()->plan.idle : nullptr))
-    return status;
+  if (keep_supervisor(child_, supervisor_)) return status;
   reap(child_.exit_event, child_.is_pidfd, child_.pid);
   supervisor_.run.reset();
   return status;
@@ -31994,17 +32015,22 @@ void ask_pidfd(int pidfd, ExitStatus& result) {
 
 CODEEXEC_INNER {
 
+#if defined(__linux__)
+bool take_child(bool by_pidfd, int id, siginfo_t& info, rusage* usage) {
+  // The kernel's waitid, unlike libc's, gives the resources used as well.
+  const long type = by_pidfd ? 3 /* P_PIDFD */ : P_PID;
+  long failed = 0;
+  do failed = ::syscall(SYS_waitid, type, long{id}, &info, long{any_child | WEXITED}, usage);
+  while (failed != 0 && errno == EINTR);
+  return failed == 0;
+}
+#endif
+
 ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
   ExitStatus result;
 #if defined(__linux__)
-  // The kernel's waitid, unlike libc's, gives the resources used as well.
   siginfo_t info{};
-  const long type = is_pidfd ? 3 /* P_PIDFD */ : P_PID;
-  const long id = is_pidfd ? exit_event.get() : pid;
-  long failed = 0;
-  do failed = ::syscall(SYS_waitid, type, id, &info, long{WEXITED | __WALL}, &result.usage);
-  while (failed != 0 && errno == EINTR);
-  if (failed == 0) {
+  if (take_child(is_pidfd, is_pidfd ? exit_event.get() : pid, info, &result.usage)) {
     result.known = true;
     result.exited = info.si_code == CLD_EXITED;
     result.value = info.si_status;
@@ -32758,11 +32784,11 @@ int make_supervision(Supervisor& supervisor) {
 // also take that long to be executed, which does no harm.
 void wait_while(const std::uint32_t& word, std::uint32_t value, const UniqueFd& pidfd = {}) {
   const timespec late = {1, 0};
-  while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == value)
-    if (::syscall(SYS_futex, &word, FUTEX_WAIT, long{value}, pidfd ? &late : nullptr, nullptr, 0) !=
-            0 &&
-        errno == ETIMEDOUT)
-      signal_pidfd(pidfd.get(), SIGCONT);
+  const timespec* const limit = pidfd ? &late : nullptr;
+  while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == value) {
+    const long waited = ::syscall(SYS_futex, &word, FUTEX_WAIT, long{value}, limit, nullptr, 0);
+    if (waited != 0 && errno == ETIMEDOUT) signal_pidfd(pidfd.get(), SIGCONT);
+  }
 }
 
 // The failure of a start whose supervisor was killed before it reported, for example by the command
@@ -32817,7 +32843,7 @@ struct WaitingSupervisor final : IdleSupervisor {
   ~WaitingSupervisor() override {
     if (!supervisor.run) return;
     supervisor.orders.reset();
-    if (is_idle() && !signal_pidfd(child.exit_event.get(), SIGKILL) && errno == EPERM) {
+    if (is_idle(life()) && !signal_pidfd(child.exit_event.get(), SIGKILL) && errno == EPERM) {
       // This program has become another user. It ends by itself, unless it was stopped.
       (void)supervisor.run.release();
       abandon_child(child.pid);
@@ -32825,15 +32851,11 @@ struct WaitingSupervisor final : IdleSupervisor {
     }
     // In a fork of this program it is no child, and there is nothing to wait for.
     siginfo_t info{};
-    constexpr int by_pidfd = 3;  // P_PIDFD
-    while (::syscall(SYS_waitid, by_pidfd, child.exit_event.get(), &info, WEXITED | __WALL,
-                     nullptr) != 0 &&
-           errno == EINTR) {
-    }
+    (void)take_child(true, child.exit_event.get(), info, nullptr);
   }
 
-  bool is_idle() const {
-    const std::uint32_t life = __atomic_load_n(&supervisor.run->life, __ATOMIC_ACQUIRE);
+  std::uint32_t life() const { return __atomic_load_n(&supervisor.run->life, __ATOMIC_ACQUIRE); }
+  static bool is_idle(std::uint32_t life) {
     return (life & Supervision::bits_of_life) == Supervision::idle;
   }
 };
@@ -32843,8 +32865,8 @@ bool order_start(const Supervisor& supervisor) {
   const ChildPlan& plan = supervisor.run->next;
   int given[most_ordered];
   std::size_t count = 0;
-  for (const int fd : {plan.input, plan.output, plan.error_output, plan.work_dir_fd, plan.pass_fd})
-    if (fd >= 0) given[count++] = fd;
+  for (int ChildPlan::*const field : ordered_descriptors)
+    if (plan.*field >= 0) given[count++] = plan.*field;
   for (std::size_t i = 0; i < plan.cgroup_count; ++i) given[count++] = plan.cgroups[i];
   SupervisorOrder order;
   order.run = supervisor.run->run;
@@ -32869,14 +32891,14 @@ bool order_start(const Supervisor& supervisor) {
 // Has a supervisor that waits start a command. False: it cannot, and none was started.
 bool start_next(const WaitingSupervisor& waiting, const ChildPlan& plan) {
   Supervision& run = *waiting.supervisor.run;
-  if (!waiting.is_idle() || !waiting.identity.is(Identity())) return false;
+  const std::uint32_t before = waiting.life();
+  if (!waiting.is_idle(before) || !waiting.identity.is(Identity())) return false;
   run.next = plan;
   run.report = {};
   run.has_cloned = false;
   run.told_start = false;
   run.told_end = false;
   run.signals_sent = 0;
-  const std::uint32_t before = run.run << 2 | Supervision::idle;
   ++run.run;
   if (!order_start(waiting.supervisor)) return false;
   wait_while(run.life, before, waiting.child.exit_event);
@@ -32977,8 +32999,8 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   return child;
 }
 
-bool keep_supervisor(ChildHandle& child, Supervisor& supervisor, IdleSupervisors* idle) {
-  if (!supervisor.waiting || !idle) return false;
+bool keep_supervisor(ChildHandle& child, Supervisor& supervisor) {
+  if (!supervisor.waiting) return false;
   auto& waiting = static_cast<WaitingSupervisor&>(*supervisor.waiting);
   char end = 0;
   if (::recv(supervisor.orders.get(), &end, 1, MSG_DONTWAIT) != 1) {
@@ -32991,7 +33013,7 @@ bool keep_supervisor(ChildHandle& child, Supervisor& supervisor, IdleSupervisors
   // Nothing of the command that has ended goes to the next one.
   waiting.supervisor.run = std::move(supervisor.run);
   waiting.supervisor.orders = std::move(supervisor.orders);
-  idle->keep(std::move(kept));
+  waiting.supervisor.run->sandbox->idle->keep(std::move(kept));
   return true;
 }
 
@@ -33091,11 +33113,7 @@ CODEEXEC_IN_CHILD void set_path(Supervision& run, int pid, int thread) {
   const int numbers[] = {pid, 0, thread, 0};
   for (int part = 0; part < (thread == 0 ? 2 : 4); ++part) {
     for (const char* c = parts[part]; *c != '\0'; ++c) run.path[size++] = *c;
-    int number = numbers[part];
-    char digits[12];
-    int count = 0;
-    for (; number > 0; number /= 10) digits[count++] = static_cast<char>('0' + number % 10);
-    while (count > 0) run.path[size++] = digits[--count];
+    size = append_number(run.path, size, static_cast<std::uint32_t>(numbers[part]));
   }
   run.path[size] = '\0';
 }
@@ -33307,11 +33325,9 @@ CODEEXEC_IN_CHILD void tell_of_end(Supervision& run) {
 CODEEXEC_IN_CHILD bool take_descriptors(Supervision& run) {
   if (run.message.msg_flags & MSG_CTRUNC) return false;
   ChildPlan& plan = run.next;
-  int* const fields[] = {&plan.input, &plan.output, &plan.error_output, &plan.work_dir_fd,
-                         &plan.pass_fd};
   const int* given = run.ordered;
-  for (int* field : fields)
-    if (*field >= 0) *field = *given++;
+  for (int ChildPlan::*const field : ordered_descriptors)
+    if (plan.*field >= 0) plan.*field = *given++;
   plan.cgroups = given;
   run.plan = &plan;
   return true;

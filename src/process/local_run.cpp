@@ -389,8 +389,7 @@ ExitStatus LocalRun::last_status() {
   result.left_behind = supervisor_.last.left_behind;
   if (supervisor_.last.denied && !supervisor_.last.all_ended)
     result.message = "some of its processes are another user's and are still running";
-  if (keep_supervisor(child_, supervisor_, sandbox() ? sandbox()->plan.idle : nullptr))
-    return status;
+  if (keep_supervisor(child_, supervisor_)) return status;
   reap(child_.exit_event, child_.is_pidfd, child_.pid);
   supervisor_.run.reset();
   return status;

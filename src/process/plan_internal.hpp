@@ -94,8 +94,12 @@ struct SupervisorOrder {
   std::int32_t signal = 0;  // for its group; SIGKILL is for all; 0: start it, with descriptors
 };
 
-// The most descriptors that come with an order: three streams, a directory, one more, two cgroups.
-inline constexpr std::size_t most_ordered = 7;
+// The descriptors that come with an order to start, as far as a plan has them, in this order. Those
+// of its cgroups follow, of which there are two at most.
+inline constexpr int ChildPlan::*ordered_descriptors[] = {
+    &ChildPlan::input, &ChildPlan::output, &ChildPlan::error_output, &ChildPlan::work_dir_fd,
+    &ChildPlan::pass_fd};
+inline constexpr std::size_t most_ordered = std::size(ordered_descriptors) + 2;
 
 // The memory of a supervisor, in pages of its own. In it the supervisor reports that the command
 // runs or why it does not (the host waits for that), and how it ended (the host reads that when the

@@ -75,6 +75,12 @@ struct ExitStatus {
   rusage usage = {};
 };
 
+#if defined(__linux__)
+// Waits for a child, named by its pidfd or its pid, and takes the zombie away. False: this process
+// has no such child.
+bool take_child(bool by_pidfd, int id, siginfo_t& info, rusage* usage);
+#endif
+
 // Takes the zombie away. Never claims success for a status that is lost.
 ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid);
 

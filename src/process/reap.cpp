@@ -46,17 +46,22 @@ void ask_pidfd(int pidfd, ExitStatus& result) {
 
 inline namespace inner {
 
+#if defined(__linux__)
+bool take_child(bool by_pidfd, int id, siginfo_t& info, rusage* usage) {
+  // The kernel's waitid, unlike libc's, gives the resources used as well.
+  const long type = by_pidfd ? 3 /* P_PIDFD */ : P_PID;
+  long failed = 0;
+  do failed = ::syscall(SYS_waitid, type, long{id}, &info, long{any_child | WEXITED}, usage);
+  while (failed != 0 && errno == EINTR);
+  return failed == 0;
+}
+#endif
+
 ExitStatus reap(const UniqueFd& exit_event, bool is_pidfd, pid_t pid) {
   ExitStatus result;
 #if defined(__linux__)
-  // The kernel's waitid, unlike libc's, gives the resources used as well.
   siginfo_t info{};
-  const long type = is_pidfd ? 3 /* P_PIDFD */ : P_PID;
-  const long id = is_pidfd ? exit_event.get() : pid;
-  long failed = 0;
-  do failed = ::syscall(SYS_waitid, type, id, &info, long{WEXITED | __WALL}, &result.usage);
-  while (failed != 0 && errno == EINTR);
-  if (failed == 0) {
+  if (take_child(is_pidfd, is_pidfd ? exit_event.get() : pid, info, &result.usage)) {
     result.known = true;
     result.exited = info.si_code == CLD_EXITED;
     result.value = info.si_status;

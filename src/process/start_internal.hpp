@@ -255,7 +255,7 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor);
 
 // True: the supervisor of a command that has ended waits for another one, and is kept for it. The
 // run has none any more then.
-bool keep_supervisor(ChildHandle& child, Supervisor& supervisor, IdleSupervisors* idle);
+bool keep_supervisor(ChildHandle& child, Supervisor& supervisor);
 #endif
 
 // Two failures are temporary: a system that is out of processes for a moment, and a program

@@ -92,11 +92,11 @@ int make_supervision(Supervisor& supervisor) {
 // also take that long to be executed, which does no harm.
 void wait_while(const std::uint32_t& word, std::uint32_t value, const UniqueFd& pidfd = {}) {
   const timespec late = {1, 0};
-  while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == value)
-    if (::syscall(SYS_futex, &word, FUTEX_WAIT, long{value}, pidfd ? &late : nullptr, nullptr, 0) !=
-            0 &&
-        errno == ETIMEDOUT)
-      signal_pidfd(pidfd.get(), SIGCONT);
+  const timespec* const limit = pidfd ? &late : nullptr;
+  while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) == value) {
+    const long waited = ::syscall(SYS_futex, &word, FUTEX_WAIT, long{value}, limit, nullptr, 0);
+    if (waited != 0 && errno == ETIMEDOUT) signal_pidfd(pidfd.get(), SIGCONT);
+  }
 }
 
 // The failure of a start whose supervisor was killed before it reported, for example by the command
@@ -151,7 +151,7 @@ struct WaitingSupervisor final : IdleSupervisor {
   ~WaitingSupervisor() override {
     if (!supervisor.run) return;
     supervisor.orders.reset();
-    if (is_idle() && !signal_pidfd(child.exit_event.get(), SIGKILL) && errno == EPERM) {
+    if (is_idle(life()) && !signal_pidfd(child.exit_event.get(), SIGKILL) && errno == EPERM) {
       // This program has become another user. It ends by itself, unless it was stopped.
       (void)supervisor.run.release();
       abandon_child(child.pid);
@@ -159,15 +159,11 @@ struct WaitingSupervisor final : IdleSupervisor {
     }
     // In a fork of this program it is no child, and there is nothing to wait for.
     siginfo_t info{};
-    constexpr int by_pidfd = 3;  // P_PIDFD
-    while (::syscall(SYS_waitid, by_pidfd, child.exit_event.get(), &info, WEXITED | __WALL,
-                     nullptr) != 0 &&
-           errno == EINTR) {
-    }
+    (void)take_child(true, child.exit_event.get(), info, nullptr);
   }
 
-  bool is_idle() const {
-    const std::uint32_t life = __atomic_load_n(&supervisor.run->life, __ATOMIC_ACQUIRE);
+  std::uint32_t life() const { return __atomic_load_n(&supervisor.run->life, __ATOMIC_ACQUIRE); }
+  static bool is_idle(std::uint32_t life) {
     return (life & Supervision::bits_of_life) == Supervision::idle;
   }
 };
@@ -177,8 +173,8 @@ bool order_start(const Supervisor& supervisor) {
   const ChildPlan& plan = supervisor.run->next;
   int given[most_ordered];
   std::size_t count = 0;
-  for (const int fd : {plan.input, plan.output, plan.error_output, plan.work_dir_fd, plan.pass_fd})
-    if (fd >= 0) given[count++] = fd;
+  for (int ChildPlan::*const field : ordered_descriptors)
+    if (plan.*field >= 0) given[count++] = plan.*field;
   for (std::size_t i = 0; i < plan.cgroup_count; ++i) given[count++] = plan.cgroups[i];
   SupervisorOrder order;
   order.run = supervisor.run->run;
@@ -203,14 +199,14 @@ bool order_start(const Supervisor& supervisor) {
 // Has a supervisor that waits start a command. False: it cannot, and none was started.
 bool start_next(const WaitingSupervisor& waiting, const ChildPlan& plan) {
   Supervision& run = *waiting.supervisor.run;
-  if (!waiting.is_idle() || !waiting.identity.is(Identity())) return false;
+  const std::uint32_t before = waiting.life();
+  if (!waiting.is_idle(before) || !waiting.identity.is(Identity())) return false;
   run.next = plan;
   run.report = {};
   run.has_cloned = false;
   run.told_start = false;
   run.told_end = false;
   run.signals_sent = 0;
-  const std::uint32_t before = run.run << 2 | Supervision::idle;
   ++run.run;
   if (!order_start(waiting.supervisor)) return false;
   wait_while(run.life, before, waiting.child.exit_event);
@@ -311,8 +307,8 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
   return child;
 }
 
-bool keep_supervisor(ChildHandle& child, Supervisor& supervisor, IdleSupervisors* idle) {
-  if (!supervisor.waiting || !idle) return false;
+bool keep_supervisor(ChildHandle& child, Supervisor& supervisor) {
+  if (!supervisor.waiting) return false;
   auto& waiting = static_cast<WaitingSupervisor&>(*supervisor.waiting);
   char end = 0;
   if (::recv(supervisor.orders.get(), &end, 1, MSG_DONTWAIT) != 1) {
@@ -325,7 +321,7 @@ bool keep_supervisor(ChildHandle& child, Supervisor& supervisor, IdleSupervisors
   // Nothing of the command that has ended goes to the next one.
   waiting.supervisor.run = std::move(supervisor.run);
   waiting.supervisor.orders = std::move(supervisor.orders);
-  idle->keep(std::move(kept));
+  waiting.supervisor.run->sandbox->idle->keep(std::move(kept));
   return true;
 }
 

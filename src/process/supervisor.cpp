@@ -104,11 +104,7 @@ CODEEXEC_IN_CHILD void set_path(Supervision& run, int pid, int thread) {
   const int numbers[] = {pid, 0, thread, 0};
   for (int part = 0; part < (thread == 0 ? 2 : 4); ++part) {
     for (const char* c = parts[part]; *c != '\0'; ++c) run.path[size++] = *c;
-    int number = numbers[part];
-    char digits[12];
-    int count = 0;
-    for (; number > 0; number /= 10) digits[count++] = static_cast<char>('0' + number % 10);
-    while (count > 0) run.path[size++] = digits[--count];
+    size = append_number(run.path, size, static_cast<std::uint32_t>(numbers[part]));
   }
   run.path[size] = '\0';
 }
@@ -320,11 +316,9 @@ CODEEXEC_IN_CHILD void tell_of_end(Supervision& run) {
 CODEEXEC_IN_CHILD bool take_descriptors(Supervision& run) {
   if (run.message.msg_flags & MSG_CTRUNC) return false;
   ChildPlan& plan = run.next;
-  int* const fields[] = {&plan.input, &plan.output, &plan.error_output, &plan.work_dir_fd,
-                         &plan.pass_fd};
   const int* given = run.ordered;
-  for (int* field : fields)
-    if (*field >= 0) *field = *given++;
+  for (int ChildPlan::*const field : ordered_descriptors)
+    if (plan.*field >= 0) plan.*field = *given++;
   plan.cgroups = given;
   run.plan = &plan;
   return true;

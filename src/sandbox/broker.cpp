@@ -129,10 +129,7 @@ struct ProcessPath {
 CODEEXEC_IN_CHILD void set_process_path(ProcessPath& path, std::uint32_t pid, const char* name) {
   std::size_t size = 0;
   for (const char* c = "/proc/"; *c != '\0'; ++c) path.text[size++] = *c;
-  char digits[12];
-  int count = 0;
-  for (; pid > 0; pid /= 10) digits[count++] = static_cast<char>('0' + pid % 10);
-  while (count > 0) path.text[size++] = digits[--count];
+  size = append_number(path.text, size, pid);
   path.text[size++] = '/';
   while (*name != '\0') path.text[size++] = *name++;
   path.text[size] = '\0';

@@ -16,6 +16,16 @@ CODEEXEC_IN_CHILD void set_signal_mask(const KernelSigset* mask, KernelSigset* b
   raw(SYS_rt_sigprocmask, SIG_SETMASK, mask, before, kernel_sigset_size);
 }
 
+#if CODEEXEC_HAS_SANDBOX
+CODEEXEC_IN_CHILD std::size_t append_number(char* text, std::size_t size, std::uint32_t number) {
+  char digits[12];
+  int count = 0;
+  for (; number > 0; number /= 10) digits[count++] = static_cast<char>('0' + number % 10);
+  while (count > 0) text[size++] = digits[--count];
+  return size;
+}
+#endif
+
 }  // namespace inner
 
 namespace {

@@ -77,6 +77,11 @@ struct KernelSigset {
 
 CODEEXEC_IN_CHILD void set_signal_mask(const KernelSigset* mask, KernelSigset* before);
 
+#if CODEEXEC_HAS_SANDBOX
+// Appends a number in decimal digits, none for 0. Returns the new size of the text.
+CODEEXEC_IN_CHILD std::size_t append_number(char* text, std::size_t size, std::uint32_t number);
+#endif
+
 // Blocks all signals, so that no handler of the host runs in a child on its memory.
 class SignalPause {
  public:
