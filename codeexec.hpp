@@ -1681,11 +1681,20 @@ struct ExecutorOptions {
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
   // line before it, and ends with "hash", the SHA-256 of all that stands before that member, so
-  // that `codeexec-mcp --verify-audit` sees what was changed, left out or put in (but for the whole
-  // file replaced, or its last lines cut off: keep the last hash elsewhere to notice that).
-  // Several programs may write to one file. A file that goes away is made anew, which a member
-  // "notice" reports. What cannot be written waits in memory, up to 1 MiB.
+  // that `codeexec-mcp --verify-audit` sees what was changed, left out or put in. While a program
+  // writes to it, it also notices when its own last record is gone, or the file: a member "notice"
+  // of the next record and a note of that result report it. What is replaced or cut off when no
+  // program writes shows by a key, by the last hash kept elsewhere, or by the log of the system.
+  // Several programs may write to one file. What cannot be written waits in memory, up to 1 MiB.
   std::string audit_file = {};
+  // A file of at least 16 bytes (at most 4 KiB) that is the key of the hashes: "hmac" in place of
+  // "hash", HMAC-SHA-256. Without it no line can be made that --verify-audit accepts with it. It
+  // must lie where commands can neither read nor write.
+  std::string audit_key = {};
+  // The socket of the log of the system, usually /dev/log: each record goes there, too, in the form
+  // of RFC 5424, without output and with at most 2 KiB of the command; "hash" is that of its line
+  // in audit_file. What cannot be sent is a note of the result.
+  std::string audit_syslog = {};
   std::size_t audit_output = 0;  // bytes of each stream in a record, its head and its tail; 0: none
   // Called in the thread that ends the command, for one at a time. It must not wait for another
   // command of this executor, which could not be recorded meanwhile.
@@ -1701,8 +1710,8 @@ class CommandNetwork;  // internal: what serves connections of commands by the n
 struct ExecutorWings {
   // Of ExecutorOptions::policy.
   Expected<std::shared_ptr<const Guard>> (*guard)(const PolicyOptions& policy) = nullptr;
-  // Of audit_file.
-  Expected<std::shared_ptr<AuditLog>> (*audit)(const std::string& path) = nullptr;
+  // Of audit_file and audit_syslog.
+  Expected<std::shared_ptr<AuditLog>> (*audit)(const ExecutorOptions& options) = nullptr;
   // Of allowed_domains.
   Expected<std::shared_ptr<CommandNetwork>> (*network)(const std::vector<std::string>& domains) =
       nullptr;
@@ -1714,7 +1723,7 @@ struct ExecutorWings {
 };
 
 // Defined in the wings TOOLS and NETWORK; create_guard() in POLICY.
-Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path);
+Expected<std::shared_ptr<AuditLog>> open_audit_log(const ExecutorOptions& options);
 Expected<std::shared_ptr<CommandNetwork>> open_network(const std::vector<std::string>& domains);
 
 // Inline, so that only a program that calls it needs those wings.
@@ -2740,7 +2749,10 @@ struct UserContainerOptions {
   std::uint64_t max_artifact = std::uint64_t{50} << 20;     // bytes of a file that is handed over
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
   PolicyOptions policy = PolicyOptions();  // of commands; its enable_sudo is set
-  std::string audit_file = {};             // of all that is done for users; see ExecutorOptions
+  // Of all that is done for users; see ExecutorOptions.
+  std::string audit_file = {};
+  std::string audit_key = {};
+  std::string audit_syslog = {};
   std::size_t audit_output = 0;
 };
 
@@ -35456,11 +35468,24 @@ Expected<void> Executor::Gate::set_up_guards() {
 Expected<void> Executor::Gate::set_up_audit(const ExecutorWings& wings) {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) host = name;
-  if (options.audit_file.empty()) return {};
+  const bool has_file = !options.audit_file.empty();
+  if (!options.audit_key.empty()) {
+    if (!has_file)
+      return make_error(ErrorCode::invalid_argument, "audit_key: it needs an audit_file");
+    const auto key = canonical_path(options.audit_key);
+    if (!key) return with_prefix("audit_key: ", {}, key.error());
+    if (paths.restricted() ? paths.permission(*key) != Permission::none
+                           : codeexec::is_within(*key, options.workspace))
+      return make_error(ErrorCode::invalid_argument,
+                        "audit_key: % lies where commands may read: choose a place outside",
+                        {in_quotes(*key)});
+  }
+  if (!has_file && options.audit_syslog.empty()) return {};
   if (!wings.audit)
     return make_error(ErrorCode::invalid_argument,
-                      "audit_file: this executor was made without an audit log, which it needs");
-  auto opened = wings.audit(options.audit_file);
+                      "audit_%: this executor was made without an audit log, which it needs",
+                      {has_file ? "file" : "syslog"});
+  auto opened = wings.audit(options);
   if (!opened) return opened.failure();
   audit = std::move(*opened);
   return {};
@@ -37782,7 +37807,8 @@ CODEEXEC_INNER {
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
                                   const std::vector<std::string>& writable) {
   const std::pair<const char*, const std::string&> own[] = {{"spill_dir", options.spill_dir},
-                                                            {"audit_file", options.audit_file}};
+                                                            {"audit_file", options.audit_file},
+                                                            {"audit_key", options.audit_key}};
   for (const auto& [option, given] : own) {
     if (given.empty()) continue;
     const auto path = canonical_path(given);
@@ -39639,7 +39665,8 @@ bool DomainRules::allow_address(const SocketAddress& address, unsigned port) con
 #define CODEEXEC_GROUP_49
 
 // audit/audit_internal.hpp ------------------------------------------------------------------------
-// The chain of records in a file, and what results and records have in common as JSON.
+// The chain of records in a file, the log of the system, and what results and records have in
+// common as JSON.
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -39650,13 +39677,91 @@ CODEEXEC_INNER {
 inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 
 // How the line of a record begins and ends in the audit file; between them stands what
-// to_json(AuditRecord) has. See ExecutorOptions::audit_file.
+// to_json(AuditRecord) has. See ExecutorOptions::audit_file. A hash that was made with a key has
+// another name, of the same length.
 inline constexpr std::string_view audit_begin = "{\"previous\":\"";
 inline constexpr std::string_view audit_end = ",\"hash\":\"";
+inline constexpr std::string_view keyed_audit_end = ",\"hmac\":\"";
+static_assert(keyed_audit_end.size() == audit_end.size());
 inline constexpr std::size_t sha256_digits = 64;
+// What the program that writes the file noticed of it, behind the previous hash.
+inline constexpr std::string_view audit_notice = "\"notice\":\"";
 
-// The hash that the line of a record ends with; empty when it is not one.
-std::string_view audit_hash(std::string_view line);
+// The hash that the line of a record ends with; empty when it is not one. `keyed`: of an HMAC.
+struct AuditHash {
+  std::string_view digits = {};
+  bool keyed = false;
+};
+AuditHash audit_hash(std::string_view line);
+
+// Audit records with at most this much of a command and of code, and of each stream of output.
+Json audit_json(const AuditRecord& record, std::size_t longest_text, std::size_t max_output);
+
+// The key of ExecutorOptions::audit_key.
+//   Errors: invalid_argument when it is shorter than 16 bytes; those of read_whole_file().
+Expected<std::string> read_audit_key(const std::string& path);
+// SHA-256 of the text in hexadecimal digits; with a key that is not empty HMAC-SHA-256 (RFC 2104).
+std::string keyed_sha256(std::string_view key, std::string_view text);
+
+// The audit log as a file. Several programs may have one on the same file: each line is one write()
+// under a lock of the file. For one thread at a time.
+class AuditFile {
+ public:
+  // Accepts only files that take every write at once: a pipe would block the commands, or end the
+  // host with SIGPIPE. `key`: see keyed_sha256().
+  //   Errors: invalid_argument; io, and others of the system.
+  Expected<void> open(const std::string& path, std::string key);
+  // Takes the JSON of a record. Returns a note when it could not be kept, or an empty text.
+  std::string append(std::string_view record);
+  // Of the last line that was written; empty before there is one.
+  const std::string& last_hash() const { return own_hash_; }
+
+ private:
+  // Of records that could not be written; the oldest are dropped.
+  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
+
+  int open_file();
+  bool lock() const;
+  const char* follow();
+  bool has_own_line() const;
+  int write_line(std::string_view record);
+
+  std::string path_ = {};
+  std::string name_ = {};
+  std::string key_ = {};
+  UniqueFd folder_ = {};
+  UniqueFd file_ = {};
+  bool regular_ = false;
+  bool locked_ = false;
+  off_t size_ = -1;            // of the file after our last line
+  std::string previous_ = {};  // the hash of its last line
+  off_t own_end_ = -1;         // where our last line ends; -1: not known
+  std::string own_hash_ = {};  // of our last line
+  std::string notice_ = {};    // for the next record
+  bool cut_ = false;           // its last line has no end
+  std::string waiting_ = {};   // one record a line
+  std::uint64_t lost_ = 0;
+};
+
+// The log of the system, by its socket and in the form of RFC 5424. For one thread at a time.
+class AuditSyslog {
+ public:
+  // Errors: invalid_argument; those of connect().
+  Expected<void> open(const std::string& path);
+  // A record without output and with short texts, and the hash that it has in the file. Never
+  // waits: what the socket does not take is lost, and counted in the next message. Returns a note
+  // then.
+  std::string send(const AuditRecord& record, const std::string& hash);
+
+ private:
+  int connect();
+  int write(std::string_view message) const;
+
+  std::string path_ = {};
+  UniqueFd socket_ = {};
+  bool is_stream_ = false;
+  std::uint64_t lost_ = 0;
+};
 
 // Fields that the audit log and the result of the tool have in common.
 void set_sandbox_fields(Json& object, const Result& r);
@@ -39677,69 +39782,36 @@ void set_sandbox_fields(Json& object, const Result& r);
 //   step of append()  what is done, and what happens if it fails               function
 //   same file?        gone or replaced: it is made anew; a notice              open_file()
 //   lock              not to be had in about 200 ms: goes on without it        lock()
-//   follow            finds the end and the last hash; shorter: a notice       follow()
+//   own last line     shorter, or another line is there: a notice              follow()
+//   follow            finds the end and the last hash                          follow()
 //   write             this record and those that wait, one write() for each    write_line()
 //   keep              those not written wait; above 1 MiB the oldest are lost  append()
 //
-// Of a device the first three steps are left out. What holds: append() takes these steps under its
-// mutex, for one record at a time, in the thread that ends the command. A record that fails is a
-// note for the caller, and no failure of the command. Other processes write to the file: what is in
-// it is read only as a hash of the last line, which must have the form of one. The chain shows
-// changes; it does not prevent them.
+// Of a device all but the last two are left out. What holds: append() takes these steps for one
+// record at a time, in the thread that ends the command. A record that fails is a note for the
+// caller, and no failure of the command. Other processes write to the file: what is in it is read
+// only as the hash of a line, which must have the form of one. The chain shows changes; it does not
+// prevent them. Who can write to the file can make a chain of his own from any line on: while this
+// program runs, it misses its own last line then; with a key, who lacks it can make none.
 
 namespace codeexec {
 inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
-std::string_view audit_hash(std::string_view line) {
+AuditHash audit_hash(std::string_view line) {
   const std::size_t end_size = audit_end.size() + sha256_digits + 2;
   if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
   line.remove_prefix(line.size() - end_size);
-  if (!starts_with(line, audit_end) || !ends_with(line, "\"}"sv)) return {};
-  const std::string_view hash = line.substr(audit_end.size(), sha256_digits);
-  return hash.find_first_not_of("0123456789abcdef") == hash.npos ? hash : std::string_view();
+  const bool keyed = starts_with(line, keyed_audit_end);
+  if ((!keyed && !starts_with(line, audit_end)) || !ends_with(line, "\"}"sv)) return {};
+  const std::string_view digits = line.substr(audit_end.size(), sha256_digits);
+  if (digits.find_first_not_of("0123456789abcdef") != digits.npos) return {};
+  return {digits, keyed};
 }
 
-}  // inner
-
-namespace {
-
-// The audit log as a file. Several programs may have one on the same file: each line is one write()
-// under a lock of the file.
-class AuditFile final : public AuditLog {
- public:
-  // Accepts only files that take every write at once: a pipe would block the commands, or end the
-  // host with SIGPIPE.
-  //   Errors: invalid_argument; io, and others of the system.
-  Expected<void> open(const std::string& path);
-  std::string append(const AuditRecord& record) override;
-
- private:
-  // Of records that could not be written; the oldest are dropped.
-  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
-
-  int open_file();
-  bool lock() const;
-  std::string follow();
-  int write_line(std::string_view record);
-
-  std::string path_ = {};
-  std::string name_ = {};
-  UniqueFd folder_ = {};
-  std::mutex mutex_ = {};
-  UniqueFd file_ = {};
-  bool regular_ = false;
-  bool locked_ = false;
-  off_t size_ = -1;            // of the file after our last line
-  std::string previous_ = {};  // the hash of its last line
-  std::string notice_ = {};    // for the next record
-  bool cut_ = false;           // its last line has no end
-  std::string waiting_ = {};   // one record a line
-  std::uint64_t lost_ = 0;
-};
-
-Expected<void> AuditFile::open(const std::string& path) {
+Expected<void> AuditFile::open(const std::string& path, std::string key) {
+  key_ = std::move(key);
   const std::string subject = concat("audit_file: %", {in_quotes(path)});
   if (has_nul(path)) return make_error(ErrorCode::invalid_argument, "% has a NUL byte", {subject});
   const std::size_t slash = path.rfind('/');
@@ -39766,6 +39838,7 @@ int AuditFile::open_file() {
   regular_ = S_ISREG(status.st_mode);
   file_ = std::move(fd);
   size_ = -1;
+  own_end_ = -1;
   return 0;
 }
 
@@ -39781,12 +39854,28 @@ bool AuditFile::lock() const {
   return false;
 }
 
-// Finds the end of the file, which other processes may have moved, and its last hash. Returns a
-// note for the operator, or an empty text.
-std::string AuditFile::follow() {
+// Whether our last line still ends where it did, with its hash. What stands before it is in that
+// hash, as far as the chain goes.
+bool AuditFile::has_own_line() const {
+  const std::string wanted = concat("%\"}\n", {own_hash_});
+  std::string found(wanted.size(), '\0');
+  const auto count = static_cast<off_t>(wanted.size());
+  const ssize_t got = ::pread(file_.get(), found.data(), found.size(), own_end_ - count);
+  return got == count && found == wanted;
+}
+
+// Finds the end of the file, which other processes may have moved, and its last hash. Returns what
+// the operator must know of it, or null.
+const char* AuditFile::follow() {
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0 || status.st_size == size_) return {};
-  const bool is_cut = status.st_size < size_;
+  if (::fstat(file_.get(), &status) != 0) return nullptr;
+  const char* noticed = nullptr;
+  if (status.st_size < size_)
+    noticed = "the file had become shorter";
+  else if (own_end_ >= 0 && !has_own_line())
+    noticed = "the last record of this program was not there any more";
+  if (noticed) own_end_ = -1;
+  if (!noticed && status.st_size == size_) return nullptr;
   size_ = status.st_size;
   cut_ = false;
   // An empty file goes on with what was the last hash elsewhere.
@@ -39797,20 +39886,20 @@ std::string AuditFile::follow() {
     std::string_view line(end, got > 0 ? static_cast<std::size_t>(got) : 0);
     cut_ = line.empty() || line.back() != '\n';
     if (!cut_) line.remove_suffix(1);
-    previous_ = audit_hash(concat({audit_begin, line}));
+    previous_ = audit_hash(concat({audit_begin, line})).digits;
   }
-  return is_cut ? "the file had become shorter" : "";
+  return noticed;
 }
 
 // An errno, or 0.
 int AuditFile::write_line(std::string_view record) {
   std::string line = concat("%%%\",", {cut_ ? "\n" : "", audit_begin, previous_});
   const std::size_t begin = cut_ ? 1 : 0;
-  if (!notice_.empty()) append_all(line, "\"notice\":\"%\",", {notice_});
+  if (!notice_.empty()) append_all(line, "%%\",", {audit_notice, notice_});
   if (lost_ > 0) append_all(line, "\"lost\":%,", {lost_});
   line += record.substr(1, record.size() - 2);
-  const std::string hash = sha256(std::string_view(line).substr(begin));
-  append_all(line, "%%\"}\n", {audit_end, hash});
+  const std::string hash = keyed_sha256(key_, std::string_view(line).substr(begin));
+  append_all(line, "%%\"}\n", {key_.empty() ? audit_end : keyed_audit_end, hash});
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
@@ -39820,6 +39909,9 @@ int AuditFile::write_line(std::string_view record) {
     return error;
   }
   if (size_ >= 0) size_ += written;
+  // Without the lock others may have written, too, so that it stands elsewhere.
+  own_end_ = locked_ ? size_ : -1;
+  own_hash_ = hash;
   previous_ = hash;
   cut_ = false;
   notice_.clear();
@@ -39829,8 +39921,7 @@ int AuditFile::write_line(std::string_view record) {
 
 // A record that was written comes with a note, too, if the file had been replaced or become
 // shorter.
-std::string AuditFile::append(const AuditRecord& record) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+std::string AuditFile::append(std::string_view record) {
   std::string problem;
   int error = 0;
   if (regular_) {
@@ -39848,10 +39939,9 @@ std::string AuditFile::append(const AuditRecord& record) {
   }
   locked_ = error == 0 && regular_ && lock();
   if (error == 0 && regular_) {
-    const std::string noticed = follow();
-    if (!noticed.empty()) problem = notice_ = noticed;
+    if (const char* const noticed = follow()) problem = notice_ = noticed;
   }
-  append_all(waiting_, "%\n", {to_json(record).dump()});
+  append_all(waiting_, "%\n", {record});
   std::string_view rest = waiting_;
   while (error == 0 && !rest.empty()) {
     std::string_view after = rest;
@@ -39868,12 +39958,99 @@ std::string AuditFile::append(const AuditRecord& record) {
   return problem.empty() ? problem : concat("audit log %: %", {in_quotes(path_), problem});
 }
 
+}  // inner
+
+// audit/log.cpp -----------------------------------------------------------------------------------
+// The audit log of an executor: its file, and the log of the system.
+//
+// Each record goes to both as far as the operator wants them, first to the file: what goes to the
+// system has the hash that it got there, so that who has that log knows whether the file is
+// whole. Under a mutex, as commands end in several threads.
+
+namespace {
+
+class AuditRecords final : public AuditLog {
+ public:
+  Expected<void> open(const ExecutorOptions& options);
+  std::string append(const AuditRecord& record) override;
+
+ private:
+  std::mutex mutex_ = {};
+  std::optional<AuditFile> file_ = {};
+  std::optional<AuditSyslog> syslog_ = {};
+};
+
+// The file comes last, as opening it makes it.
+Expected<void> AuditRecords::open(const ExecutorOptions& options) {
+  std::string key;
+  if (!options.audit_key.empty()) {
+    auto read = read_audit_key(options.audit_key);
+    if (!read) return with_prefix("audit_key: ", {}, read.error());
+    key = std::move(*read);
+  }
+  if (!options.audit_syslog.empty()) {
+    syslog_.emplace();
+    if (auto ok = syslog_->open(options.audit_syslog); !ok) return ok;
+  }
+  if (options.audit_file.empty()) return {};
+  file_.emplace();
+  return file_->open(options.audit_file, std::move(key));
+}
+
+std::string AuditRecords::append(const AuditRecord& record) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  std::string note;
+  if (file_) note = file_->append(to_json(record).dump());
+  if (!syslog_) return note;
+  const std::string other = syslog_->send(record, file_ ? file_->last_hash() : std::string());
+  if (!note.empty() && !other.empty()) note += "; ";
+  return note + other;
+}
+
 }  // namespace
 
-Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path) {
-  auto file = new_shared<AuditFile>();
-  if (auto ok = file->open(path); !ok) return ok.failure();
-  return std::shared_ptr<AuditLog>(std::move(file));
+CODEEXEC_INNER {
+
+Expected<std::string> read_audit_key(const std::string& path) {
+  constexpr std::size_t longest = 4096;
+  constexpr std::size_t shortest = 16;
+  auto key = read_whole_file(path, longest, "key");
+  if (!key) return key;
+  if (key->size() < shortest)
+    return make_error(ErrorCode::invalid_argument, "% has % bytes: a key needs at least %",
+                      {in_quotes(path), key->size(), shortest});
+  return key;
+}
+
+std::string keyed_sha256(std::string_view key, std::string_view text) {
+  if (key.empty()) return sha256(text);
+  constexpr std::size_t block_size = 64;
+  const auto bytes_of = [](std::string_view digits) {
+    const auto value = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+    std::string bytes;
+    for (std::size_t i = 0; i < digits.size(); i += 2)
+      bytes += static_cast<char>(value(digits[i]) * 16 + value(digits[i + 1]));
+    return bytes;
+  };
+  std::string block = key.size() > block_size ? bytes_of(sha256(key)) : std::string(key);
+  block.resize(block_size, '\0');
+  const auto padded = [&block](char pad) {
+    std::string bytes = block;
+    for (char& byte : bytes) byte = static_cast<char>(byte ^ pad);
+    return bytes;
+  };
+  detail::Sha256 inside;
+  inside.add(padded('\x36'));
+  inside.add(text);
+  return sha256(concat({padded('\x5c'), bytes_of(inside.hex())}));
+}
+
+}  // inner
+
+Expected<std::shared_ptr<AuditLog>> open_audit_log(const ExecutorOptions& options) {
+  auto log = new_shared<AuditRecords>();
+  if (auto ok = log->open(options); !ok) return ok.failure();
+  return std::shared_ptr<AuditLog>(std::move(log));
 }
 
 // audit/record.cpp --------------------------------------------------------------------------------
@@ -39884,10 +40061,10 @@ Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path) {
 // bytes may be in them: the writer of JSON makes valid text of them.
 //
 //   part of a record       bound                                        function
-//   names of the caller    1 KiB each, cut by Gate::record_of()         to_json()
-//   command, code          16 KiB each; then the whole size is named    to_json()
+//   names of the caller    1 KiB each, cut by Gate::record_of()         audit_json()
+//   command, code          16 KiB each; then the whole size is named    audit_json()
 //   verdict                of the gate and of the person who was asked  set_verdict_fields()
-//   output                 max_output of each stream; size and hash     to_json()
+//   output                 max_output of each stream; size and hash     audit_json()
 //   connections            100; then how many there were besides        connections_of()
 //   sandbox and place      -                                            set_sandbox_fields()
 
@@ -39953,9 +40130,15 @@ void set_verdict_fields(Json& object, const Result& r) {
 
 }  // namespace
 
+Json to_json(const AuditRecord& record) {
+  return audit_json(record, longest_audited_text, record.max_output);
+}
+
+CODEEXEC_INNER {
+
 // The result is valid during the call. Members whose value says nothing are left out, as audit.hpp
 // marks them by `?`.
-Json to_json(const AuditRecord& record) {
+Json audit_json(const AuditRecord& record, std::size_t longest_text, std::size_t max_output) {
   const Result& r = *record.result;
   const auto milliseconds = [](std::chrono::microseconds span) {
     return static_cast<double>(span.count()) / 1000.0;
@@ -39974,8 +40157,8 @@ Json to_json(const AuditRecord& record) {
   set_known(object, "shell_id"sv, record.caller.shell_id);
   set_text("tool"sv, record.caller.tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
-    set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
-    if (text.size() > longest_audited_text) object.set(concat("%_bytes", {field}), text.size());
+    set_text(field, std::string(utf8_prefix(text, longest_text)));
+    if (text.size() > longest_text) object.set(concat("%_bytes", {field}), text.size());
   };
   set_cut("command"sv, r.command);
   if (!record.code.empty()) set_cut("code"sv, record.code);
@@ -39997,8 +40180,7 @@ Json to_json(const AuditRecord& record) {
     object.set(concat("%_bytes", {field}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
     set_known(object, concat("%_sha256", {field}), counts.sha256);
-    if (record.max_output > 0)
-      set_text(field, head_and_tail(text, record.max_output, counts.total_bytes));
+    if (max_output > 0) set_text(field, head_and_tail(text, max_output, counts.total_bytes));
   };
   set_stream("stdout"sv, r.out, r.out_counts);
   set_stream("stderr"sv, r.err, r.err_counts);
@@ -40007,6 +40189,106 @@ Json to_json(const AuditRecord& record) {
   set_sandbox_fields(object, r);
   return object;
 }
+
+}  // inner
+
+// audit/syslog.cpp --------------------------------------------------------------------------------
+// The log of the system: a message for each record, to its local socket.
+//
+//   <86>1 2026-01-02T03:04:05.678Z HOST codeexec PID audit - {"time":...,"hash":"..."}
+//
+// RFC 5424: facility 10 (authorisation, private), severity 6 (informational), and 4 (warning) for
+// what was refused. The message is one line of JSON, at most 32 KiB of it. A daemon reads datagrams
+// or a stream, which then has a line for each message. It may be restarted: what cannot be sent is
+// tried once more on a new connection.
+
+namespace {
+
+// Of a command and of code in a message, and of the whole message.
+constexpr std::size_t longest_syslog_text = std::size_t{2} << 10;
+constexpr std::size_t longest_message = std::size_t{32} << 10;
+
+// A name in the header: printable ASCII without blanks, at most 255 of them; "-" for none.
+std::string header_name(std::string_view text) {
+  std::string name;
+  for (const char c : text.substr(0, 255))
+    if (c > ' ' && c < '\x7f') name += c;
+  return name.empty() ? "-" : name;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Expected<void> AuditSyslog::open(const std::string& path) {
+  if (path.size() >= sizeof sockaddr_un::sun_path || has_nul(path))
+    return make_error(ErrorCode::invalid_argument, "audit_syslog: % is too long, or has a NUL byte",
+                      {in_quotes(path)});
+  path_ = path;
+  if (const int error = connect(); error != 0)
+    return system_error(error, "audit_syslog: cannot connect to %", {in_quotes(path)});
+  return {};
+}
+
+// An errno, or 0.
+int AuditSyslog::connect() {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path_.data(), path_.size());
+  int error = 0;
+  for (const int type : {SOCK_DGRAM, SOCK_STREAM}) {
+    UniqueFd made(above_standard_streams(::socket(AF_UNIX, type, 0)));
+    if (!made) return errno;
+    if (::fcntl(made.get(), F_SETFD, FD_CLOEXEC) != 0 ||
+        ::fcntl(made.get(), F_SETFL, O_NONBLOCK) != 0)
+      return errno;
+    if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+      socket_ = std::move(made);
+      is_stream_ = type == SOCK_STREAM;
+      return 0;
+    }
+    error = errno;
+    if (error != EPROTOTYPE) break;
+  }
+  return error;
+}
+
+// An errno, or 0. A part of a message in a stream is the end of that connection.
+int AuditSyslog::write(std::string_view message) const {
+  if (!socket_) return ENOTCONN;
+  const ssize_t sent =
+      ::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0) return errno;
+  return static_cast<std::size_t>(sent) == message.size() ? 0 : EPIPE;
+}
+
+std::string AuditSyslog::send(const AuditRecord& record, const std::string& hash) {
+  Json object = audit_json(record, longest_syslog_text, 0);
+  if (!hash.empty()) object.set("hash"sv, hash);
+  if (lost_ > 0) object.set("lost"sv, lost_);
+  const bool refused = record.result->outcome == Outcome::refused;
+  std::string message = concat("<%>1 % % codeexec % audit - %",
+                               {refused ? 84 : 86, header_name(record.time),
+                                header_name(record.host), record.pid, object.dump()});
+  message = std::string(utf8_prefix(message, longest_message));
+  if (is_stream_) message += '\n';
+  int error = write(message);
+  const bool full = error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
+  if (error != 0 && !full) {
+    socket_.reset();
+    error = connect();
+    if (error == 0) error = write(message);
+  }
+  if (error == 0) {
+    lost_ = 0;
+    return {};
+  }
+  ++lost_;
+  return concat("the audit record could not be sent to %: %",
+                {in_quotes(path_), errno_text(error)});
+}
+
+}  // inner
 
 }  // namespace v0_1
 }  // namespace codeexec
@@ -51508,6 +51790,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.policy = options.policy;
       general.policy.enable_sudo = true;  // chmod is harmless where no user can gain rights
       general.audit_file = options.audit_file;
+      general.audit_key = options.audit_key;
+      general.audit_syslog = options.audit_syslog;
       general.audit_output = options.audit_output;
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);
@@ -55551,6 +55835,12 @@ inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
+// What an operator has of an audit log besides the file.
+struct AuditProof {
+  std::string key = {};        // of ExecutorOptions::audit_key
+  std::string last_hash = {};  // that it had at its end once
+};
+
 // Reads an audit log line by line, in the memory of its longest line (64 MiB at most), and follows
 // its chain of hashes. What is wrong becomes a finding, and the next line is read as usual. What is
 // appended meanwhile is not read.
@@ -55560,12 +55850,13 @@ class AuditReader {
   static constexpr std::size_t most_findings = 20;  // that are shown; more are counted
 
   //   Errors: those of the system, which name the file.
-  Expected<void> open(const std::string& path);
+  Expected<void> open(const std::string& path, AuditProof proof = {});
   // Goes to the next line and checks its hashes; false at the end, and where reading fails.
   bool next();
   // The record of this line. False when it is none, which is then a finding.
   bool read(Json& record);
-  Expected<void> finish() const;  // an error when the end was not reached
+  // Looks at what only the end shows. An error when it was not reached.
+  Expected<void> finish();
 
   std::uint64_t number() const { return number_; }  // of the line, from 1
   std::uint64_t bad() const { return bad_; }        // lines with a finding
@@ -55576,16 +55867,22 @@ class AuditReader {
 
  private:
   const char* problem();
+  const char* problem_of(std::string_view line, const AuditHash& hash);
   void find(std::string_view problem);
+  void find_in_file(std::string_view problem);
 
   std::string path_ = {};
+  AuditProof proof_ = {};
   UniqueFd file_ = {};
   std::unique_ptr<InputLines> lines_ = {};
   std::uint64_t number_ = 0;
   std::uint64_t older_ = 0;  // lines from before records had hashes
   std::uint64_t bad_ = 0;
   std::uint64_t last_bad_ = 0;  // the number of a line
+  std::uint64_t unproven_ = 0;  // lines whose hash needs a key that is not here
   bool hashed_ = false;         // a record with a hash has come
+  bool keyed_ = false;          // a record with a hash of the key has come
+  bool has_last_ = false;       // AuditProof::last_hash has come
   bool gap_ = false;            // the hash of the line before is not known
   std::string previous_ = {};   // the hash of the line before
   std::string start_ = {};      // the hash that the first line names
@@ -55594,7 +55891,7 @@ class AuditReader {
 
 // What --verify-audit prints: a line for each bad one, up to AuditReader::most_findings, and a
 // summary. `is_whole`: there are none.
-Expected<std::string> verified_audit(const std::string& path, bool& is_whole);
+Expected<std::string> verified_audit(const std::string& path, AuditProof proof, bool& is_whole);
 
 // Writes a page of HTML with the records of these files, to standard output when `output` is empty.
 // Of more than 20,000 lines the last ones are shown. Long texts are cut so that the page has about
@@ -55622,8 +55919,9 @@ class Transcript {
 // report/records.cpp ------------------------------------------------------------------------------
 // Reading audit logs: lines, the chain of hashes, records.
 
-Expected<void> AuditReader::open(const std::string& path) {
+Expected<void> AuditReader::open(const std::string& path, AuditProof proof) {
   path_ = path;
+  proof_ = std::move(proof);
   file_.reset(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)));
   struct stat status {};
   if (!file_ || ::fstat(file_.get(), &status) != 0)
@@ -55653,19 +55951,40 @@ const char* AuditReader::problem() {
   const bool first = number_ == 1;
   const bool compares = !first && !gap_;
   hashed_ = true;
-  const std::string_view hash = audit_hash(line);
-  gap_ = !lines_->ended() || lines_->too_long() || hash.empty();
+  const AuditHash hash = audit_hash(line);
+  gap_ = !lines_->ended() || lines_->too_long() || hash.digits.empty();
   if (gap_) return "is cut, or is no record of this log";
   std::string_view told = line.substr(audit_begin.size(), sha256_digits);
   if (told[0] == '"') told = {};
   if (first) start_ = told;
   const bool follows = told == previous_;
-  previous_ = hash;
-  const std::size_t body = line.size() - hash.size() - audit_end.size() - 2;
-  if (sha256(line.substr(0, body)) != hash) return "was changed after it had been written";
+  previous_ = hash.digits;
+  if (previous_ == proof_.last_hash) has_last_ = true;
+  if (const char* const found = problem_of(line, hash)) return found;
   if (compares && !follows)
     return "does not follow the line before it: lines were taken out, put in or exchanged there";
+  // A log that was moved away begins anew with a notice, which its first line names.
+  const std::string_view behind = line.substr(audit_begin.size() + told.size());
+  if (!first && starts_with(behind, "\","sv) && starts_with(behind.substr(2), audit_notice))
+    return "says that the log was replaced, shortened or changed before it was written";
   return nullptr;
+}
+
+// Of a line by itself. Once there is a key, lines have its hashes: one that has none was written by
+// who does not have it.
+const char* AuditReader::problem_of(std::string_view line, const AuditHash& hash) {
+  if (hash.keyed && proof_.key.empty()) {
+    ++unproven_;
+    return nullptr;
+  }
+  const bool lacks_key = keyed_ && !hash.keyed;
+  if (hash.keyed) keyed_ = true;
+  const std::size_t body = line.size() - hash.digits.size() - audit_end.size() - 2;
+  const std::string_view key = hash.keyed ? std::string_view(proof_.key) : std::string_view();
+  if (keyed_sha256(key, line.substr(0, body)) != hash.digits)
+    return hash.keyed ? "was changed after it had been written, or was written with another key"
+                      : "was changed after it had been written";
+  return lacks_key ? "was written without the key" : nullptr;
 }
 
 void AuditReader::find(std::string_view problem) {
@@ -55673,6 +55992,12 @@ void AuditReader::find(std::string_view problem) {
   last_bad_ = number_;
   if (++bad_ <= most_findings)
     append_all(findings_, "%: line % %\n", {printable(path_), number_, problem});
+}
+
+// Of the file as a whole. It is shown however many lines were bad.
+void AuditReader::find_in_file(std::string_view problem) {
+  ++bad_;
+  append_all(findings_, "%: %\n", {printable(path_), problem});
 }
 
 // The limits keep a hostile line from taking more memory than a few times its own.
@@ -55694,9 +56019,14 @@ bool AuditReader::read(Json& record) {
   return false;
 }
 
-Expected<void> AuditReader::finish() const {
-  if (lines_->error() == 0) return {};
-  return system_error(lines_->error(), "cannot read %", {in_quotes(path_)});
+Expected<void> AuditReader::finish() {
+  if (lines_->error() != 0)
+    return system_error(lines_->error(), "cannot read %", {in_quotes(path_)});
+  if (!proof_.key.empty() && !keyed_) find_in_file("no record of it was written with the key");
+  if (!proof_.last_hash.empty() && !has_last_)
+    find_in_file(
+        "no record of it has the given last hash: its end was cut off, or it was replaced");
+  return {};
 }
 
 std::string AuditReader::findings() const {
@@ -55704,27 +56034,30 @@ std::string AuditReader::findings() const {
   return concat("%%: and % more lines\n", {findings_, printable(path_), bad_ - most_findings});
 }
 
-// The hashes do not show that the end of a log was cut off. So the last hash is printed: an
-// operator can keep it elsewhere and compare.
+// The hashes do not show that the end of a log was cut off when no program wrote to it. So the last
+// hash is printed: an operator can keep it elsewhere and give it as AuditProof::last_hash.
 std::string AuditReader::summary() const {
   const std::string older =
       older_ > 0 ? concat(", after % lines without a hash", {older_}) : std::string();
   const std::string bad = bad_ > 0 ? concat("% bad lines, and ", {bad_}) : std::string();
+  const std::string unproven =
+      unproven_ > 0 ? concat(", of which % need --audit-key to be checked", {unproven_})
+                    : std::string();
   return concat(
-      "%% records as they were written%%%%%",
-      {bad, number_ - older_ - std::min(bad_, number_ - older_), older,
+      "%% records as they were written%%%%%%",
+      {bad, number_ - older_ - std::min(bad_, number_ - older_), unproven, older,
        start_.empty() ? "" : ", the first after a record that is not here and has the hash ",
        start_, previous_.empty() ? "" : "; the last hash is ", previous_});
 }
 
-Expected<std::string> verified_audit(const std::string& path, bool& is_whole) {
+Expected<std::string> verified_audit(const std::string& path, AuditProof proof, bool& is_whole) {
   AuditReader reader;
-  if (auto ok = reader.open(path); !ok) return ok.failure();
+  if (auto ok = reader.open(path, std::move(proof)); !ok) return ok.failure();
   while (reader.next()) {
   }
   if (auto ok = reader.finish(); !ok) return ok.failure();
   is_whole = reader.bad() == 0;
-  return concat("%%: %\n", {reader.findings(), path, reader.summary()});
+  return concat("%%: %\n", {reader.findings(), printable(path), reader.summary()});
 }
 
 }  // inner
@@ -60687,6 +61020,17 @@ constexpr Option server_rows[] = {
         .often()
         .help("append a line of JSON for every command. And for each file that a tool wrote; "
               "refused ones are there, too"),
+    of_local<&LocalOptions::audit_key>("audit-key")
+        .value("FILE")
+        .in(Option::records)
+        .help("make the hashes of these lines with this key. At least 16 bytes, where commands "
+              "cannot read it. Only who has it can write lines that --verify-audit takes for "
+              "yours"),
+    of_local<&LocalOptions::audit_syslog>("audit-syslog")
+        .value("SOCKET")
+        .in(Option::records)
+        .help("send each record to the log of the system, too (usually /dev/log). In the form of "
+              "RFC 5424, without output and with at most 2 KiB of the command"),
     Option::of<&ServerConfig::audit_output>("audit-output")
         .bytes_or_0()
         .value("SIZE")
@@ -62559,6 +62903,8 @@ Expected<UserContainers> create_user_containers(ServerConfig& config) {
   options.policy = config.local.policy;
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
   options.audit_file = config.local.audit_file;
+  options.audit_key = config.local.audit_key;
+  options.audit_syslog = config.local.audit_syslog;
   options.audit_output = config.local.audit_output;
   auto containers = UserContainers::create(options, config.wings);
   if (!containers) return in_words_of_containers(containers.error());
@@ -63616,6 +63962,7 @@ struct ProgramConfig {
   std::optional<std::string> client_config = {};
   std::optional<std::string> write = {};  // empty: the client's usual file
   std::optional<std::string> verify_audit = {};
+  std::optional<std::string> last_hash = {};
   std::vector<std::string> report = {};  // audit logs
   std::optional<std::string> output = {};
   std::optional<std::string> replay = {};
@@ -65392,6 +65739,8 @@ DoctorReport examine_container(ContainerExecutorOptions options) {
   options.policy.disabled_rules = {"rm-protected"};  // a file of its own in /
   options.delete_guard = false;
   options.audit_file.clear();
+  options.audit_key.clear();
+  options.audit_syslog.clear();
   options.on_audit = {};
   options.container.persistent = false;
   options.container.system_packages = {};
@@ -65464,9 +65813,16 @@ Expected<void> check_transcript(const ServerConfig& config, const Executor& exec
                     {in_quotes(*path)});
 }
 
-int verify_audit(const std::string& path) {
+int verify_audit(const ServerConfig& config) {
+  AuditProof proof;
+  if (const std::string& file = config.local.audit_key; !file.empty()) {
+    auto key = read_audit_key(file);
+    if (!key) return fail(2, concat("--audit-key: %", {key.error().message}));
+    proof.key = std::move(*key);
+  }
+  proof.last_hash = config.program->last_hash.value_or(std::string());
   bool is_whole = true;
-  const auto text = verified_audit(path, is_whole);
+  const auto text = verified_audit(*config.program->verify_audit, proof, is_whole);
   if (!text) return fail(2, text.error().message);
   return print_answer(*text, is_whole ? 0 : 1);
 }
@@ -65483,7 +65839,7 @@ int report(const ProgramConfig& call) {
 std::optional<int> answer_of_call(const ServerConfig& config) {
   const ProgramConfig& call = *config.program;
   if (call.help_all) return print(call.json ? help_json(config) : help_text(config, true)) ? 0 : 1;
-  if (call.verify_audit) return verify_audit(*call.verify_audit);
+  if (call.verify_audit) return verify_audit(config);
   if (!call.report.empty()) return report(call);
   if (call.client_config) return run_client_config(config);
   if (call.massgen_path) return print_massgen_path();
@@ -66363,7 +66719,15 @@ constexpr Option program_rows[] = {
         .value("FILE")
         .in(Option::command_line)
         .after("list-rules")
-        .help("print the lines of an audit log that are not as they were written"),
+        .help(
+            "print the lines of an audit log that are not as they were written. With --audit-key "
+            "FILE those, too, that were not written with that key. Exit status 0: there are none; "
+            "1: there are"),
+    of_program<&ProgramConfig::last_hash>("last-hash")
+        .value("HASH")
+        .in(Option::command_line)
+        .help("with --verify-audit: a hash that this log had at its end, as that printed it or as "
+              "the log of the system has it. An error when no line has it"),
     of_program<&ProgramConfig::report>("report")
         .value("FILE...")
         .in(Option::command_line)
@@ -66441,6 +66805,7 @@ Expected<void> check_program_call(ServerConfig& config) {
   if (call.replay && config.use == Option::users)
     return wrong("--replay has no commands for --profile");
   if (call.output && call.report.empty()) return wrong("--output is for --report");
+  if (call.last_hash && !call.verify_audit) return wrong("--last-hash is for --verify-audit");
   if (call.sandbox_report && !(config.use & Option::kernel))
     return wrong("--sandbox-report has nothing to tell of a container; ask --doctor");
   if (call.lists_places() && !(config.use & Option::engines))

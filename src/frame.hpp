@@ -362,7 +362,9 @@
 #include "proxy/rules.cpp"
 
 #include "audit/file.cpp"
+#include "audit/log.cpp"
 #include "audit/record.cpp"
+#include "audit/syslog.cpp"
 
 #include "agent/agent.cpp"
 #include "agent/command.cpp"

@@ -302,11 +302,20 @@ struct ExecutorOptions {
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
   // line before it, and ends with "hash", the SHA-256 of all that stands before that member, so
-  // that `codeexec-mcp --verify-audit` sees what was changed, left out or put in (but for the whole
-  // file replaced, or its last lines cut off: keep the last hash elsewhere to notice that).
-  // Several programs may write to one file. A file that goes away is made anew, which a member
-  // "notice" reports. What cannot be written waits in memory, up to 1 MiB.
+  // that `codeexec-mcp --verify-audit` sees what was changed, left out or put in. While a program
+  // writes to it, it also notices when its own last record is gone, or the file: a member "notice"
+  // of the next record and a note of that result report it. What is replaced or cut off when no
+  // program writes shows by a key, by the last hash kept elsewhere, or by the log of the system.
+  // Several programs may write to one file. What cannot be written waits in memory, up to 1 MiB.
   std::string audit_file = {};
+  // A file of at least 16 bytes (at most 4 KiB) that is the key of the hashes: "hmac" in place of
+  // "hash", HMAC-SHA-256. Without it no line can be made that --verify-audit accepts with it. It
+  // must lie where commands can neither read nor write.
+  std::string audit_key = {};
+  // The socket of the log of the system, usually /dev/log: each record goes there, too, in the form
+  // of RFC 5424, without output and with at most 2 KiB of the command; "hash" is that of its line
+  // in audit_file. What cannot be sent is a note of the result.
+  std::string audit_syslog = {};
   std::size_t audit_output = 0;  // bytes of each stream in a record, its head and its tail; 0: none
   // Called in the thread that ends the command, for one at a time. It must not wait for another
   // command of this executor, which could not be recorded meanwhile.
@@ -322,8 +331,8 @@ class CommandNetwork;  // internal: what serves connections of commands by the n
 struct ExecutorWings {
   // Of ExecutorOptions::policy.
   Expected<std::shared_ptr<const Guard>> (*guard)(const PolicyOptions& policy) = nullptr;
-  // Of audit_file.
-  Expected<std::shared_ptr<AuditLog>> (*audit)(const std::string& path) = nullptr;
+  // Of audit_file and audit_syslog.
+  Expected<std::shared_ptr<AuditLog>> (*audit)(const ExecutorOptions& options) = nullptr;
   // Of allowed_domains.
   Expected<std::shared_ptr<CommandNetwork>> (*network)(const std::vector<std::string>& domains) =
       nullptr;
@@ -335,7 +344,7 @@ struct ExecutorWings {
 };
 
 // Defined in the wings TOOLS and NETWORK; create_guard() in POLICY.
-Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path);
+Expected<std::shared_ptr<AuditLog>> open_audit_log(const ExecutorOptions& options);
 Expected<std::shared_ptr<CommandNetwork>> open_network(const std::vector<std::string>& domains);
 
 // Inline, so that only a program that calls it needs those wings.

@@ -203,11 +203,24 @@ Expected<void> Executor::Gate::set_up_guards() {
 Expected<void> Executor::Gate::set_up_audit(const ExecutorWings& wings) {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) host = name;
-  if (options.audit_file.empty()) return {};
+  const bool has_file = !options.audit_file.empty();
+  if (!options.audit_key.empty()) {
+    if (!has_file)
+      return make_error(ErrorCode::invalid_argument, "audit_key: it needs an audit_file");
+    const auto key = canonical_path(options.audit_key);
+    if (!key) return with_prefix("audit_key: ", {}, key.error());
+    if (paths.restricted() ? paths.permission(*key) != Permission::none
+                           : codeexec::is_within(*key, options.workspace))
+      return make_error(ErrorCode::invalid_argument,
+                        "audit_key: % lies where commands may read: choose a place outside",
+                        {in_quotes(*key)});
+  }
+  if (!has_file && options.audit_syslog.empty()) return {};
   if (!wings.audit)
     return make_error(ErrorCode::invalid_argument,
-                      "audit_file: this executor was made without an audit log, which it needs");
-  auto opened = wings.audit(options.audit_file);
+                      "audit_%: this executor was made without an audit log, which it needs",
+                      {has_file ? "file" : "syslog"});
+  auto opened = wings.audit(options);
   if (!opened) return opened.failure();
   audit = std::move(*opened);
   return {};

@@ -241,6 +241,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"profile", {"", "user", "Commands"}},
       {"delete-guard", {"maybe"}},
       {"allow-usual", {"maybe"}},
+      {"audit-syslog", {"", "/nonexistent/log"}},
       {"no-git-identity", {"maybe"}},
       {"full-results", {"maybe"}},
       {"unix-sockets", {"maybe"}},
@@ -325,8 +326,8 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
 
 TEST_CASE("NUL bytes in a path of the configuration file do not name another file") {
   const TempDir place;
-  for (const char* key :
-       {"workspace", "shell", "audit_file", "spill_dir", "venv_path", "local_skills_directory"}) {
+  for (const char* key : {"workspace", "shell", "audit_file", "audit_key", "spill_dir", "venv_path",
+                          "local_skills_directory"}) {
     CAPTURE(key);
     const std::string path = std::string(key) == "shell" ? "/bin/sh" : place.path();
     const std::string config =
