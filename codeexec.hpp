@@ -1669,6 +1669,16 @@ struct ExecutorOptions {
   // lead to public addresses, or to addresses that are listed, too. What is refused is in a note of
   // the result. A place has no way to the world by this but through this host.
   std::vector<std::string> allowed_domains = {};
+  // What they may not reach, whatever is allowed: names, addresses and sets as above, each with a
+  // port or for all of them, and with a reason for the caller behind a `=`
+  // ("*.example.org=use the mirror").
+  std::vector<std::string> denied_domains = {};
+  // Where the world is behind another proxy: http://[USER:PASSWORD@]HOST[:PORT], through which all
+  // connections go but those to this host and to direct_domains, which are as in NO_PROXY (a name
+  // with all below it, an address, "*"). It resolves the names, so that addresses are not judged
+  // here; commands do not see its credentials.
+  std::string parent_proxy = {};
+  std::vector<std::string> direct_domains = {};
   // Where commands have a HOME that is not this process's user's, in a private home or a container,
   // and no .gitconfig in it, there is one with that user's user.name and user.email, as his own
   // files for git say them when the executor is made, so that `git commit` works; with nothing else
@@ -1713,8 +1723,7 @@ struct ExecutorWings {
   // Of audit_file and audit_syslog.
   Expected<std::shared_ptr<AuditLog>> (*audit)(const ExecutorOptions& options) = nullptr;
   // Of allowed_domains.
-  Expected<std::shared_ptr<CommandNetwork>> (*network)(const std::vector<std::string>& domains) =
-      nullptr;
+  Expected<std::shared_ptr<CommandNetwork>> (*network)(const ExecutorOptions& options) = nullptr;
   // Judges the commands in place of a policy, whose lists and rules are errors then. Without this
   // and `guard` no command is judged; delete_guard and roots that are not writable are errors, too.
   std::shared_ptr<const Guard> own_guard = {};
@@ -1724,7 +1733,7 @@ struct ExecutorWings {
 
 // Defined in the wings TOOLS and NETWORK; create_guard() in POLICY.
 Expected<std::shared_ptr<AuditLog>> open_audit_log(const ExecutorOptions& options);
-Expected<std::shared_ptr<CommandNetwork>> open_network(const std::vector<std::string>& domains);
+Expected<std::shared_ptr<CommandNetwork>> open_network(const ExecutorOptions& options);
 
 // Inline, so that only a program that calls it needs those wings.
 inline ExecutorWings ExecutorWings::all() {
@@ -36986,12 +36995,14 @@ Expected<std::shared_ptr<CommandNetwork>> make_network(const ExecutorOptions& op
                           ? "network: 'allow' needs allowed_domains: the names that commands may "
                             "reach"
                           : "allowed_domains: it needs network allow");
+  if (!wanted && !options.denied_domains.empty())
+    return make_error(ErrorCode::invalid_argument, "denied_domains: it needs network allow");
   if (!wanted) return std::shared_ptr<CommandNetwork>();
   if (!wings.network)
     return make_error(
         ErrorCode::invalid_argument,
         "allowed_domains: this executor was made without what serves names, which it needs");
-  return wings.network(options.allowed_domains);
+  return wings.network(options);
 }
 
 std::string describe_network(const std::shared_ptr<CommandNetwork>& network, const char* loopback) {
@@ -38247,22 +38258,56 @@ bool is_public_address(const SocketAddress& address);
 
 }  // inner
 
-// What an operator allows. Does not change after create().
+// What an operator allows and denies. Does not change after create().
 class DomainRules {
  public:
-  // Of names (example.org), names below another one (*.example.org), addresses and names of sets,
-  // each with a port, or for the ports 80 and 443. Errors: invalid_argument.
-  static Expected<DomainRules> create(const std::vector<std::string>& given);
+  // Of names (example.org), names below another one (*.example.org), addresses and names of sets.
+  // What is allowed has a port, or is allowed for the ports 80 and 443; what is denied has a port,
+  // or is denied for all of them, and may have a reason behind a `=`. Errors: invalid_argument.
+  static Expected<DomainRules> create(const std::vector<std::string>& allowed,
+                                      const std::vector<std::string>& denied = {});
 
   bool allow(const Destination& wanted) const;
-  // A name's address: public, or listed itself.
+  // Why it is denied, whatever is allowed; null: it is not.
+  const std::string* denial(const Destination& wanted) const;
+  // A name's address: public, or listed itself, and not denied.
   bool allow_address(const SocketAddress& address, unsigned port) const;
-  const std::string& text() const noexcept { return text_; }  // for a message, as given
+  const std::string& text() const noexcept { return text_; }  // what is allowed, as given
 
  private:
-  // host:port, and .example.org:port for the names below one.
-  std::vector<std::string> rules_ = {};
+  // The host begins with a dot for the names below one. Port 0 is any.
+  struct Rule {
+    std::string host = {};
+    unsigned port = 0;
+    std::string reason = {};
+
+    bool holds(const Destination& wanted) const;
+  };
+  static bool read(std::string_view entry, std::vector<Rule>& rules);
+
+  std::vector<Rule> allowed_ = {};
+  std::vector<Rule> denied_ = {};
   std::string text_ = {};
+};
+
+// Another proxy between this one and the world. Does not change after create().
+class ParentProxy {
+ public:
+  // `url`: http://[USER:PASSWORD@]HOST[:PORT], port 80 without one; empty: there is none. `direct`:
+  // what it does not serve, as in NO_PROXY. Errors: invalid_argument.
+  static Expected<ParentProxy> create(std::string_view url, const std::vector<std::string>& direct);
+
+  bool serves(const Destination& wanted) const;
+  const Destination& address() const noexcept { return address_; }
+  std::string tunnel_request(const Destination& wanted) const;
+  std::string forwarded(std::string_view head, const Destination& wanted) const;
+  // Of the head of its answer to a tunnel_request(); null: the tunnel is open.
+  static const char* problem_of(std::string_view answer);
+
+ private:
+  Destination address_ = {};
+  std::string authorization_ = {};  // a line of the head
+  std::vector<std::string> direct_ = {};
 };
 
 // What a client asks for, once enough of it has come.
@@ -38282,6 +38327,8 @@ struct ProxyRequest {
 CODEEXEC_INNER {
 
 inline constexpr std::size_t longest_head = std::size_t{16} << 10;
+
+std::string_view without_blanks_around(std::string_view text);
 
 // Reads the beginning of a connection, of which the first `seen` bytes were incomplete. Any input
 // of at most longest_head bytes gives an answer in linear time.
@@ -38340,7 +38387,7 @@ class Resolver {
 class DomainProxy final : public CommandNetwork {
  public:
   struct State;
-  static Expected<std::shared_ptr<DomainProxy>> create(DomainRules rules);
+  static Expected<std::shared_ptr<DomainProxy>> create(DomainRules rules, ParentProxy parent);
   explicit DomainProxy(std::unique_ptr<State> state);
   DomainProxy(const DomainProxy&) = delete;
   DomainProxy& operator=(const DomainProxy&) = delete;
@@ -38445,9 +38492,11 @@ bool is_public_address(const SocketAddress& address) {
 
 // What all connections of a proxy share.
 struct ProxyContext {
-  explicit ProxyContext(DomainRules given) : rules(std::move(given)) {}
+  ProxyContext(DomainRules given, ParentProxy above)
+      : rules(std::move(given)), parent(std::move(above)) {}
 
   const DomainRules rules;
+  const ParentProxy parent;
   UniqueFd poll = {};
   std::shared_ptr<Resolver> resolver = {};
 
@@ -38497,9 +38546,10 @@ struct RelayEnd {
 // A connection of a command as a state machine without a thread. It never blocks: each step does
 // what can be done now, and names events and a deadline for the next one.
 //
-//   head --> looking_up --> connecting --> relaying -----------> (over)
-//    |           |              |                                  ^
-//    '-----------'--------------'--> refusing: the answer goes out, what comes is dropped
+//   head --> looking_up --> connecting --> [asking the parent] --> relaying -----------> (over)
+//    |           |              |                  |                                       ^
+//    '-----------'--------------'------------------'--> refusing: the answer goes out, what comes
+//                                                       is dropped
 class ProxyConnection {
  public:
   ProxyConnection(const ProxyContext& context, std::uint64_t key, std::uint64_t command,
@@ -38516,11 +38566,14 @@ class ProxyConnection {
   Connection record = {};  // its verdict is empty as long as nothing was asked for
 
  private:
-  enum class Phase { head, looking_up, connecting, relaying, refusing };
+  enum class Phase { head, looking_up, connecting, asking, relaying, refusing };
 
   void read_head(Clock::time_point now);
   void connect_next(Clock::time_point now);
   void end_connecting(Clock::time_point now);
+  void ask_parent(Clock::time_point now);
+  void read_answer(Clock::time_point now);
+  void begin_relaying(Clock::time_point now);
   void refuse(const char* verdict, std::string reason, Clock::time_point now);
   bool receive(RelayEnd& end, Clock::time_point now);
   bool send(RelayEnd& from, RelayEnd& to, Clock::time_point now);
@@ -38537,7 +38590,9 @@ class ProxyConnection {
   ProxyRequest request_ = {};
   Lookup lookup_ = {};
   std::size_t next_address_ = 0;
-  std::string barred_ = {};  // an address that may not be reached
+  bool by_parent_ = false;
+  std::string answer_ = {};  // of the parent, to the end of its head
+  std::string barred_ = {};  // why an address may not be reached
   Clock::time_point deadline_;
 };
 
@@ -38554,15 +38609,19 @@ class ProxyConnection {
 //   looking_up  addresses have come                     connecting   take()
 //   looking_up  20 s                                    refusing     expire()
 //   connecting  the server answers                      relaying     end_connecting()
+//   connecting  the parent answers, and it is a tunnel  asking       ask_parent()
 //   connecting  an error, or 10 s: the next address     connecting   connect_next()
 //   connecting  no address is left                      refusing     connect_next()
+//   asking      the tunnel of the parent is open        relaying     read_answer()
+//   asking      it is not, 20 s, or a head above 16 KiB refusing     read_answer(), expire()
 //   relaying    both ends have ended, or an error       over         step()
 //   relaying    no byte for 10 minutes                  over         expire()
 //   relaying    the client has the end, none for 1 min  over         expire()
 //   refusing    the client ends, or 2 s                 over         step(), expire()
 //
-// What holds: there is a socket to a server in connecting and relaying alone, and the rules have
-// allowed its name and its address before it was made. Bytes of the client go to a server only
+// What holds: there is a socket to a server in connecting, asking and relaying alone, and the rules
+// have allowed its name and its address before it was made. Of what goes by a parent proxy they
+// have allowed the name, and the socket is the parent's. Bytes of the client go to a server only
 // while relaying. All runs under the mutex of the proxy, most of it in its thread, and nothing
 // blocks. What the client sends is hostile, and so is what the server sends; the proxy reads only a
 // request.
@@ -38574,6 +38633,7 @@ namespace {
 constexpr auto head_time = std::chrono::seconds(10);
 constexpr auto lookup_time = std::chrono::seconds(20);
 constexpr auto connect_time = std::chrono::seconds(10);  // for each address
+constexpr auto answer_time = std::chrono::seconds(20);   // of the parent, which connects meanwhile
 constexpr auto idle_time = std::chrono::minutes(10);     // without a byte in either direction
 constexpr auto ended_time = std::chrono::minutes(1);     // the same, once the server has ended
 constexpr auto refusal_time = std::chrono::seconds(2);   // until the client has read its answer
@@ -38627,6 +38687,7 @@ ProxyConnection::ProxyConnection(const ProxyContext& context, std::uint64_t key,
 // Called for an event of either end. False: the connection is over, and the proxy closes it.
 bool ProxyConnection::step(bool far_event, Clock::time_point now) {
   if (phase_ == Phase::connecting && far_event) end_connecting(now);
+  if (phase_ == Phase::asking && far_event) read_answer(now);
   if (phase_ == Phase::head) {
     if (!receive(near_, now)) return false;
     read_head(now);
@@ -38658,6 +38719,8 @@ bool ProxyConnection::expire(Clock::time_point now) {
     connect_next(now);
   else if (phase_ == Phase::looking_up)
     refuse("failed", "its name could not be looked up in time", now);
+  else if (phase_ == Phase::asking)
+    refuse("failed", "the parent proxy did not answer in time", now);
   else
     return false;
   return wait_for_more();
@@ -38680,6 +38743,8 @@ void ProxyConnection::read_head(Clock::time_point now) {
   record.name = printable(request_.wanted.host);
   record.port = request_.wanted.port;
   if (request_.state == ProxyRequest::bad) return refuse("bad request", request_.problem, now);
+  if (const std::string* const reason = context_.rules.denial(request_.wanted))
+    return refuse("refused", *reason, now);
   if (!context_.rules.allow(request_.wanted)) return refuse("refused", {}, now);
   record.verdict = "failed";
   record.reason = "the command ended before it was connected";
@@ -38687,12 +38752,15 @@ void ProxyConnection::read_head(Clock::time_point now) {
   const std::string rest(after.substr(
       0, static_cast<std::size_t>(std::min<std::uint64_t>(after.size(), request_.body))));
   request_.body -= rest.size();
+  by_parent_ = context_.parent.serves(request_.wanted);
+  if (by_parent_ && !request_.tunnel)
+    request_.head = context_.parent.forwarded(request_.head, request_.wanted);
   input.clear();
   input.add(request_.head);
   input.add(rest);
   phase_ = Phase::looking_up;
   deadline_ = now + lookup_time;
-  context_.resolver->ask(key_, command_, request_.wanted);
+  context_.resolver->ask(key_, command_, by_parent_ ? context_.parent.address() : request_.wanted);
 }
 
 // Tries the next address that may be reached.
@@ -38701,8 +38769,10 @@ void ProxyConnection::connect_next(Clock::time_point now) {
   far_.watched = 0;
   while (next_address_ < lookup_.count) {
     const SocketAddress& address = lookup_.addresses[next_address_++];
-    if (!context_.rules.allow_address(address, lookup_.wanted.port)) {
-      barred_ = address.text();
+    if (!by_parent_ && !context_.rules.allow_address(address, lookup_.wanted.port)) {
+      const bool denied = context_.rules.denial({address.text(), lookup_.wanted.port, true});
+      barred_ = concat("its address % is %",
+                       {address.text(), denied ? "denied" : "private or this host's"});
       continue;
     }
     far_.fd.reset(above_standard_streams(
@@ -38716,9 +38786,11 @@ void ProxyConnection::connect_next(Clock::time_point now) {
     lookup_.problem = errno_text(errno);
     far_.fd.reset();
   }
-  if (lookup_.problem.empty() && !barred_.empty())
-    return refuse("refused", concat("its address % is private or this host's", {barred_}), now);
-  refuse("failed", lookup_.problem.empty() ? "it did not answer in time" : lookup_.problem, now);
+  if (lookup_.problem.empty() && !barred_.empty()) return refuse("refused", barred_, now);
+  refuse("failed",
+         concat("%%", {by_parent_ ? "the parent proxy: " : "",
+                       lookup_.problem.empty() ? "it did not answer in time" : lookup_.problem}),
+         now);
 }
 
 void ProxyConnection::end_connecting(Clock::time_point now) {
@@ -38730,6 +38802,44 @@ void ProxyConnection::end_connecting(Clock::time_point now) {
     return connect_next(now);
   }
   send_at_once(far_.fd);
+  if (by_parent_ && request_.tunnel) return ask_parent(now);
+  begin_relaying(now);
+}
+
+// The request is short, and the socket has taken nothing before it.
+void ProxyConnection::ask_parent(Clock::time_point now) {
+  const std::string request = context_.parent.tunnel_request(request_.wanted);
+  const ssize_t sent = ::send(far_.fd.get(), request.data(), request.size(), MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(request.size()))
+    return refuse("failed", "the parent proxy takes no request", now);
+  phase_ = Phase::asking;
+  deadline_ = now + answer_time;
+}
+
+// What follows the head is of the server.
+void ProxyConnection::read_answer(Clock::time_point now) {
+  constexpr std::string_view end = "\r\n\r\n";
+  char bytes[4096];
+  const ssize_t taken = ::recv(far_.fd.get(), bytes, sizeof bytes, 0);
+  if (taken < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (taken <= 0) return refuse("failed", "the parent proxy closes the connection", now);
+  const std::size_t seen = answer_.size();
+  answer_.append(bytes, static_cast<std::size_t>(taken));
+  const std::size_t head = answer_.find(end, seen - std::min(seen, end.size() - 1));
+  if (head == answer_.npos) {
+    if (answer_.size() > longest_head) refuse("failed", "the parent proxy gives no answer", now);
+    return;
+  }
+  if (const char* const problem = ParentProxy::problem_of(answer_))
+    return refuse("failed", problem, now);
+  begin_relaying(now);
+  const std::string_view rest = std::string_view(answer_).substr(head + end.size());
+  record.received += rest.size();
+  far_.from.add(rest);
+  answer_ = {};
+}
+
+void ProxyConnection::begin_relaying(Clock::time_point now) {
   phase_ = Phase::relaying;
   deadline_ = now + idle_time;
   record.verdict = "allowed";
@@ -38818,13 +38928,113 @@ bool ProxyConnection::wait_for_more() {
   const auto reads = [](const RelayEnd& end) { return !end.ended && !end.from.full(); };
   const bool relaying = phase_ == Phase::relaying;
   const bool connecting = phase_ == Phase::connecting;
-  const bool idle = connecting || phase_ == Phase::looking_up;
+  const bool asking = phase_ == Phase::asking;
+  const bool idle = connecting || asking || phase_ == Phase::looking_up;
   if (!context_.watch(near_.fd.get(), key_, near_.watched,
                       events_of(!idle && reads(near_), !far_.from.empty())))
     return false;
   return !far_.fd || context_.watch(far_.fd.get(), key_ | far_bit, far_.watched,
-                                    events_of(relaying && reads(far_),
+                                    events_of(asking || (relaying && reads(far_)),
                                               connecting || (relaying && !near_.from.empty())));
+}
+
+#endif
+
+// proxy/parent.cpp --------------------------------------------------------------------------------
+// The proxy that this one goes through, where the world is behind another proxy.
+//
+//   request of a command      what the parent gets                     function
+//   CONNECT, SOCKS5           CONNECT host:port, answered with 2xx     tunnel_request()
+//   GET http://host/path      the same again, with the credentials     forwarded()
+//   to a name that is direct  nothing                                  serves()
+//
+// The rules judge names before; the parent resolves them, and no address is judged here then. The
+// credentials are the operator's: no command, no record and no error has them.
+
+#if defined(__linux__)
+
+namespace {
+
+// The bytes that a part of a URL stands for; a % that begins no byte stays.
+std::string from_url(std::string_view text) {
+  std::string bytes;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at + 1;
+    const unsigned byte = text[at] == '%' ? read_digits(text, end, 2, 16) : 0;
+    const bool is_byte = end == at + 3;
+    bytes += is_byte ? static_cast<char>(byte) : text[at];
+    at = is_byte ? end : at + 1;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Expected<ParentProxy> ParentProxy::create(std::string_view url,
+                                          const std::vector<std::string>& direct) {
+  constexpr std::string_view scheme = "http://";
+  constexpr unsigned usual_port = 80;
+  ParentProxy parent;
+  for (const std::string& entry : direct)
+    parent.direct_.push_back(in_lower_case(without_blanks_around(entry)));
+  if (url.empty()) return parent;
+  // Its text may have a password, so no message has it.
+  const Error wrong = make_error(ErrorCode::invalid_argument,
+                                 "parent_proxy: it must be http://[USER:PASSWORD@]HOST[:PORT]");
+  if (in_lower_case(url.substr(0, scheme.size())) != scheme) return wrong;
+  url.remove_prefix(scheme.size());
+  url = url.substr(0, url.find('/'));
+  const std::size_t at = url.rfind('@');
+  if (at != url.npos) {
+    const std::string user = from_url(url.substr(0, at));
+    parent.authorization_ = concat("Proxy-Authorization: Basic %\r\n",
+                                   {to_base64(user.find(':') == user.npos ? user + ":" : user)});
+    url.remove_prefix(at + 1);
+  }
+  parent.address_ = destination_of(url, usual_port);
+  if (parent.address_.host.empty()) return wrong;
+  return parent;
+}
+
+// This host is never behind another proxy. Entries are those of the variable NO_PROXY: a name with
+// all below it, an address, either with a port; * is everything.
+bool ParentProxy::serves(const Destination& wanted) const {
+  if (address_.host.empty() || wanted.host == "localhost" || wanted.host == "::1" ||
+      (wanted.literal && starts_with(wanted.host, "127."sv)))
+    return false;
+  for (const std::string& entry : direct_) {
+    if (entry == "*") return false;
+    std::string_view name = entry;
+    if (starts_with(name, "*."sv)) name.remove_prefix(2);
+    if (starts_with(name, "."sv)) name.remove_prefix(1);
+    const Destination found = destination_of(name, wanted.port);
+    if (found.host.empty() || found.port != wanted.port) continue;
+    if (wanted.host == found.host || ends_with(wanted.host, concat(".%", {found.host})))
+      return false;
+  }
+  return true;
+}
+
+std::string ParentProxy::tunnel_request(const Destination& wanted) const {
+  return concat("CONNECT % HTTP/1.1\r\nHost: %\r\n%\r\n",
+                {wanted.text(), wanted.text(), authorization_});
+}
+
+// `head` begins with METHOD /path HTTP/1.1.
+std::string ParentProxy::forwarded(std::string_view head, const Destination& wanted) const {
+  const std::size_t path = head.find(' ') + 1;
+  const std::size_t headers = head.find('\n') + 1;
+  return concat("%http://%%%%",
+                {head.substr(0, path), wanted.text(), head.substr(path, headers - path),
+                 authorization_, head.substr(headers)});
+}
+
+// RFC 9110, 9.3.6.
+const char* ParentProxy::problem_of(std::string_view answer) {
+  if (!starts_with(answer, "HTTP/1."sv)) return "the parent proxy does not answer with HTTP/1.1";
+  if (answer.substr(8, 2) == " 2") return nullptr;
+  if (answer.substr(8, 4) == " 407") return "the parent proxy wants another user or password";
+  return "the parent proxy refuses it";
 }
 
 #endif
@@ -38882,7 +39092,7 @@ void add_connection(NetworkReport& report, Connection&& connection) {
 
 // All of it but the context is under the mutex, which is never held while something is waited for.
 struct DomainProxy::State {
-  explicit State(DomainRules rules) : context(std::move(rules)) {}
+  State(DomainRules rules, ParentProxy parent) : context(std::move(rules), std::move(parent)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
@@ -38926,10 +39136,10 @@ struct DomainProxy::State {
   Clock::time_point retry = Clock::time_point::max();  // when there were no descriptors
 };
 
-Expected<std::shared_ptr<DomainProxy>> DomainProxy::create(DomainRules rules) {
+Expected<std::shared_ptr<DomainProxy>> DomainProxy::create(DomainRules rules, ParentProxy parent) {
   auto resolver = Resolver::create();
   if (!resolver) return resolver.failure();
-  auto state = std::make_unique<State>(std::move(rules));
+  auto state = std::make_unique<State>(std::move(rules), std::move(parent));
   ProxyContext& context = state->context;
   context.resolver = std::move(*resolver);
   context.poll.reset(above_standard_streams(::epoll_create1(EPOLL_CLOEXEC)));
@@ -39110,11 +39320,13 @@ void DomainProxy::State::close(Slot& slot) {
 #endif
 
 Expected<std::shared_ptr<CommandNetwork>> open_network(
-    [[maybe_unused]] const std::vector<std::string>& domains) {
+    [[maybe_unused]] const ExecutorOptions& options) {
 #if defined(__linux__)
-  auto rules = DomainRules::create(domains);
+  auto rules = DomainRules::create(options.allowed_domains, options.denied_domains);
   if (!rules) return rules.failure();
-  auto proxy = DomainProxy::create(std::move(*rules));
+  auto parent = ParentProxy::create(options.parent_proxy, options.direct_domains);
+  if (!parent) return parent.failure();
+  auto proxy = DomainProxy::create(std::move(*rules), std::move(*parent));
   if (!proxy) return proxy.failure();
   return std::shared_ptr<CommandNetwork>(std::move(*proxy));
 #else
@@ -39159,12 +39371,6 @@ bool is_token(std::string_view text) { return !text.empty() && all_are(text, is_
 bool is_uri_char(char c) { return c > ' ' && c < '\x7f' && c != '#'; }
 bool is_value_char(char c) {
   return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
-}
-
-std::string_view without_blanks_around(std::string_view text) {
-  while (!text.empty() && is_shell_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 // Reads one header of a request that is forwarded. Returns what is wrong with it, or null.
@@ -39307,6 +39513,12 @@ ProxyRequest read_socks_request(std::string_view input) {
 }  // namespace
 
 CODEEXEC_INNER {
+
+std::string_view without_blanks_around(std::string_view text) {
+  while (!text.empty() && is_shell_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
 
 ProxyRequest read_proxy_request(std::string_view input, std::size_t seen) {
   constexpr std::string_view end = "\r\n\r\n";
@@ -39460,13 +39672,13 @@ void Resolver::serve() {
 #endif
 
 // proxy/rules.cpp ---------------------------------------------------------------------------------
-// Which names and ports an operator allows.
+// Which names and ports an operator allows, and which are denied whatever is allowed.
 //
-//   entry of allowed_domains   rules made of it                   function
-//   example.org                example.org:80, example.org:443    DomainRules::create()
-//   example.org:22             example.org:22                     DomainRules::create()
-//   *.example.org              .example.org:80, .example.org:443  DomainRules::create()
-//   the name of a set          those of each of its hosts         DomainRules::create()
+//   entry               of allowed_domains                 of denied_domains       function
+//   example.org         example.org:80, example.org:443    example.org, any port   create()
+//   example.org:22      example.org:22                     example.org:22          read()
+//   *.example.org       .example.org:80, .example.org:443  .example.org, any port  create()
+//   the name of a set   those of each of its hosts         those of each           read()
 //
 // What a command asks for is hostile text. destination_of() makes one spelling of each host, so
 // that allow() compares texts; an address in another spelling is refused.
@@ -39609,48 +39821,76 @@ Destination destination_of(std::string_view text, unsigned usual_port) {
 
 }  // inner
 
-Expected<DomainRules> DomainRules::create(const std::vector<std::string>& given) {
+// A rule that begins with a dot is for the names below one, and not for that name.
+bool DomainRules::Rule::holds(const Destination& wanted) const {
+  if (port != 0 && port != wanted.port) return false;
+  return wanted.host == host || (host[0] == '.' && ends_with(wanted.host, host));
+}
+
+// Adds the rules of an entry, without a port where it has none. False: it is no entry.
+bool DomainRules::read(std::string_view entry, std::vector<Rule>& rules) {
+  bool is_set = false;
+  for (const SetHost& row : set_hosts)
+    if (entry == row.set) is_set = read(row.host, rules);
+  // A name without a dot may be a set that is spelled wrong.
+  if (is_set || entry.find_first_of(".:") == entry.npos) return is_set;
+  const bool below = starts_with(entry, "*."sv);
+  const std::string_view name = below ? entry.substr(2) : entry;
+  const Destination found = destination_of(name, 80);
+  if (found.host.empty() || (below && found.literal)) return false;
+  const bool has_port = !destination_of(name).host.empty();
+  rules.push_back({concat("%%", {below ? "." : "", found.host}), has_port ? found.port : 0, {}});
+  return true;
+}
+
+Expected<DomainRules> DomainRules::create(const std::vector<std::string>& allowed,
+                                          const std::vector<std::string>& denied) {
+  constexpr const char* wrong =
+      "%: % is no example.org, *.example.org, example.org:443, 127.0.0.1:8080, [::1]:8080, nor one "
+      "of python, node, rust, go, debian";
   DomainRules rules;
-  const auto add = [&rules](std::string_view host) {
-    const bool below = starts_with(host, "*."sv);
-    const std::string_view name = below ? host.substr(2) : host;
-    Destination found = destination_of(name, 80);
-    // Without a port of its own.
-    const bool both = destination_of(name).host.empty();
-    if (found.host.empty() || (below && found.literal)) return false;
-    if (below) found.host.insert(0, 1, '.');
-    rules.rules_.push_back(found.text());
-    found.port = 443;
-    if (both) rules.rules_.push_back(found.text());
-    return true;
-  };
-  for (const std::string& entry : given) {
-    bool is_set = false;
-    for (const SetHost& row : set_hosts)
-      if (entry == row.set) is_set = add(row.host);
+  std::vector<Rule> read_rules;
+  for (const std::string& entry : allowed) {
     append_all(rules.text_, {rules.text_.empty() ? "" : ", ", entry});
-    // A name without a dot may be a set that is spelled wrong.
-    if (!is_set && (entry.find_first_of(".:") == entry.npos || !add(entry)))
-      return make_error(ErrorCode::invalid_argument,
-                        "allowed_domains: % is no example.org, *.example.org, example.org:443, "
-                        "127.0.0.1:8080, [::1]:8080, nor one of python, node, rust, go, debian",
-                        {in_quotes(entry)});
+    if (!read(entry, read_rules))
+      return make_error(ErrorCode::invalid_argument, wrong, {"allowed_domains", in_quotes(entry)});
+  }
+  // Programs of the web use these two.
+  for (Rule& rule : read_rules)
+    if (rule.port != 0) {
+      rules.allowed_.push_back(std::move(rule));
+    } else {
+      rules.allowed_.push_back({rule.host, 80, {}});
+      rules.allowed_.push_back({rule.host, 443, {}});
+    }
+  for (const std::string& entry : denied) {
+    std::string_view reason = entry;
+    const std::string_view name = take_part(reason, '=');
+    const std::size_t first = rules.denied_.size();
+    if (!read(name, rules.denied_))
+      return make_error(ErrorCode::invalid_argument, wrong, {"denied_domains", in_quotes(name)});
+    for (std::size_t i = first; i < rules.denied_.size(); ++i)
+      rules.denied_[i].reason = reason.empty() ? "the operator denies it" : reason;
   }
   return rules;
 }
 
-// A rule that begins with a dot is for the names below one, and not for that name.
 bool DomainRules::allow(const Destination& wanted) const {
-  const std::string text = wanted.text();
-  for (const std::string& rule : rules_)
-    if (text == rule || (rule[0] == '.' && text.size() > rule.size() && ends_with(text, rule)))
-      return true;
+  for (const Rule& rule : allowed_)
+    if (rule.holds(wanted)) return true;
   return false;
+}
+
+const std::string* DomainRules::denial(const Destination& wanted) const {
+  for (const Rule& rule : denied_)
+    if (rule.holds(wanted)) return &rule.reason;
+  return nullptr;
 }
 
 // Called for each address of an allowed name, before a socket is made for it.
 bool DomainRules::allow_address(const SocketAddress& address, unsigned port) const {
-  return is_public_address(address) || allow({address.text(), port, true});
+  const Destination wanted = {address.text(), port, true};
+  return !denial(wanted) && (is_public_address(address) || allow(wanted));
 }
 
 #endif
@@ -59689,6 +59929,7 @@ Error in_words_of_folders(Error error, const ServerConfig& config) {
 constexpr OptionName option_names[] = {
     {"allowed_domains", "allow_domains"},
     {"ask_rules", "ask_rule"},
+    {"denied_domains", "deny_domains"},
     {"disabled_rules", "disable_rule"},
     {"disabled_tools", "disable_tool"},
     {"keep", "keep_env"},
@@ -63899,6 +64140,13 @@ constexpr Option network_rows[] = {
         .help(
             "with network allow: example.org '*.x.org'. Names of hosts, with a port "
             "(github.com:22) or without, and sets of names (python): --list-domains prints these"),
+    Option::of<&ServerConfig::local, &LocalOptions::denied_domains>("deny-domains")
+        .value("NAME[=REASON]...")
+        .in(Option::confinement)
+        .where(Option::commands)
+        .help(
+            "with network allow: not these, whatever is allowed. On any port, or with a port; the "
+            "model is given the reason"),
     Option::of<&ServerConfig::invocation, &Invocation::list_domains>("list-domains")
         .in(Option::command_line)
         .after("list-rules")
@@ -63908,6 +64156,28 @@ static_assert(are_complete(network_rows),
               "a row lacks a column, or has one that its kind has no use for");
 
 void begin_network(ServerConfig& config) { config.wings.network = open_network; }
+
+// A variable of this process, in the spelling that curl takes first.
+const char* variable_of(const char* lower, const char* upper) {
+  const char* const value = std::getenv(lower);
+  return value ? value : std::getenv(upper);
+}
+
+// Uses the proxy that programs of this user go through, if it is one that can be used.
+Expected<void> settle_network(ServerConfig& config) {
+  LocalOptions& local = config.local;
+  const char* const url = variable_of("https_proxy", "HTTPS_PROXY");
+  if (local.allowed_domains.empty() || !url || !*url) return {};
+  if (!starts_with(in_lower_case(url), "http://"sv)) {
+    warn("HTTPS_PROXY is no http:// proxy: commands do not go through it");
+    return {};
+  }
+  local.parent_proxy = url;
+  const char* const direct = variable_of("no_proxy", "NO_PROXY");
+  std::string_view rest = direct ? direct : "";
+  while (!rest.empty()) local.direct_domains.push_back(std::string(take_part(rest, ',')));
+  return {};
+}
 
 std::optional<int> answer_of_network(const ServerStep& step) {
   if (step.moment == ServerStep::called && step.config.invocation.list_domains)
@@ -63919,6 +64189,7 @@ constexpr Feature network_feature = [] {
   Feature feature;
   feature.options = [] { return Rows<Option>(network_rows); };
   feature.begin = begin_network;
+  feature.settle = settle_network;
   feature.answer = answer_of_network;
   return feature;
 }();
@@ -67674,31 +67945,13 @@ bool may_read_git_identity(const SrtSettings& settings) {
   return file && may_be_read(*file, settings);
 }
 
-// Whether a name, or one that a pattern such as *.example.org stands for, is one of the denied.
-bool meet(std::string_view allowed, std::string_view denied) {
-  const std::string_view allowed_name = allowed.substr(0, allowed.find(':'));
-  const std::string_view denied_name = denied.substr(0, denied.find(':'));
-  const auto covers = [](std::string_view pattern, std::string_view name) {
-    if (pattern == "*"sv || pattern == name) return true;
-    return starts_with(pattern, "*."sv) && name.size() > pattern.size() - 1 &&
-           ends_with(name, pattern.substr(1));
-  };
-  return covers(allowed_name, denied_name) || covers(denied_name, allowed_name);
-}
-
-Expected<void> set_network(const SrtSettings& settings, ServerConfig& config) {
-  for (const std::string& allowed : settings.allowed_domains)
-    for (const std::string& denied : settings.denied_domains)
-      if (meet(in_lower_case(allowed), in_lower_case(denied)))
-        return make_error(ErrorCode::unsupported,
-                          "deniedDomains: % takes back a part of % in allowedDomains, which is not "
-                          "held here: name what is allowed",
-                          {in_quotes(denied), in_quotes(allowed)});
+void set_network(const SrtSettings& settings, ServerConfig& config) {
+  const bool has_names = !settings.allowed_domains.empty();
   config.local.allowed_domains = settings.allowed_domains;
-  config.local.sandbox.network = !settings.allowed_domains.empty() ? Network::allow
-                                 : settings.allows_local           ? Network::loopback
-                                                                   : Network::none;
-  return {};
+  if (has_names) config.local.denied_domains = settings.denied_domains;
+  config.local.sandbox.network = has_names               ? Network::allow
+                                 : settings.allows_local ? Network::loopback
+                                                         : Network::none;
 }
 
 Expected<void> apply(const SrtSettings& settings, const std::vector<std::string>& paths,
@@ -67708,7 +67961,7 @@ Expected<void> apply(const SrtSettings& settings, const std::vector<std::string>
   if (ok) grants.add_readable(paths);
   if (ok) ok = grants.add_kept();
   if (ok) ok = grants.check_denials();
-  if (ok) ok = set_network(settings, config);
+  if (ok) set_network(settings, config);
   if (ok) ok = clear_path(settings);
   if (ok && config.local.roots.empty())
     ok = make_error(ErrorCode::invalid_argument, "there is no folder that commands may start in");

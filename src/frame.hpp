@@ -356,6 +356,7 @@
 
 #include "proxy/addresses.cpp"
 #include "proxy/connection.cpp"
+#include "proxy/parent.cpp"
 #include "proxy/proxy.cpp"
 #include "proxy/requests.cpp"
 #include "proxy/resolver.cpp"

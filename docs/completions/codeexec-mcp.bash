@@ -22,6 +22,7 @@ _codeexec_mcp() {
 --sandbox
 --network
 --allow-domains
+--deny-domains
 --private-home
 --unix-sockets
 --shared-memory

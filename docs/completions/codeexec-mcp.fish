@@ -15,6 +15,7 @@ complete -c codeexec-mcp -l delete-guard -d 'refuse to delete what no command re
 complete -c codeexec-mcp -l sandbox -x -a 'off best-effort strict' -d 'off, best-effort or strict'
 complete -c codeexec-mcp -l network -x -a 'host none loopback allow' -d 'host, none, loopback, or allow some'
 complete -c codeexec-mcp -l allow-domains -x -d 'with network allow: example.org \'*.x.org\''
+complete -c codeexec-mcp -l deny-domains -x -d 'with network allow: not these, whatever is allowed'
 complete -c codeexec-mcp -l private-home -x -a 'off command executor' -d 'HOME and TMPDIR of commands in a sandbox'
 complete -c codeexec-mcp -l unix-sockets -d 'let them reach sockets with a path, where the network is off'
 complete -c codeexec-mcp -l shared-memory -d 'let them use /dev/shm, as Python\'s multiprocessing does'

@@ -290,6 +290,16 @@ struct ExecutorOptions {
   // lead to public addresses, or to addresses that are listed, too. What is refused is in a note of
   // the result. A place has no way to the world by this but through this host.
   std::vector<std::string> allowed_domains = {};
+  // What they may not reach, whatever is allowed: names, addresses and sets as above, each with a
+  // port or for all of them, and with a reason for the caller behind a `=`
+  // ("*.example.org=use the mirror").
+  std::vector<std::string> denied_domains = {};
+  // Where the world is behind another proxy: http://[USER:PASSWORD@]HOST[:PORT], through which all
+  // connections go but those to this host and to direct_domains, which are as in NO_PROXY (a name
+  // with all below it, an address, "*"). It resolves the names, so that addresses are not judged
+  // here; commands do not see its credentials.
+  std::string parent_proxy = {};
+  std::vector<std::string> direct_domains = {};
   // Where commands have a HOME that is not this process's user's, in a private home or a container,
   // and no .gitconfig in it, there is one with that user's user.name and user.email, as his own
   // files for git say them when the executor is made, so that `git commit` works; with nothing else
@@ -334,8 +344,7 @@ struct ExecutorWings {
   // Of audit_file and audit_syslog.
   Expected<std::shared_ptr<AuditLog>> (*audit)(const ExecutorOptions& options) = nullptr;
   // Of allowed_domains.
-  Expected<std::shared_ptr<CommandNetwork>> (*network)(const std::vector<std::string>& domains) =
-      nullptr;
+  Expected<std::shared_ptr<CommandNetwork>> (*network)(const ExecutorOptions& options) = nullptr;
   // Judges the commands in place of a policy, whose lists and rules are errors then. Without this
   // and `guard` no command is judged; delete_guard and roots that are not writable are errors, too.
   std::shared_ptr<const Guard> own_guard = {};
@@ -345,7 +354,7 @@ struct ExecutorWings {
 
 // Defined in the wings TOOLS and NETWORK; create_guard() in POLICY.
 Expected<std::shared_ptr<AuditLog>> open_audit_log(const ExecutorOptions& options);
-Expected<std::shared_ptr<CommandNetwork>> open_network(const std::vector<std::string>& domains);
+Expected<std::shared_ptr<CommandNetwork>> open_network(const ExecutorOptions& options);
 
 // Inline, so that only a program that calls it needs those wings.
 inline ExecutorWings ExecutorWings::all() {
