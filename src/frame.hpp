@@ -221,6 +221,7 @@
 #include "base/io.cpp"
 #include "base/names.cpp"
 #include "base/sha256.cpp"
+#include "base/sha256_blocks.cpp"
 #include "base/text.cpp"
 #include "base/utf8.cpp"
 
