@@ -8490,6 +8490,7 @@ class ShellScopes {
   void set_attribute(std::string_view name, char attribute);
   // After declare -n, any name may stand for another variable.
   void use_references();
+  bool uses_references() const { return references_; }
 
   // Between the two, `recording` gets what is read of what was there before its frame.
   void begin_recording(ShellRecording& recording);
@@ -8593,6 +8594,7 @@ struct ShellPart {
     command,     // $( ) and backquotes: `node`
     process,     // <( ) and >( ): `node`
     arithmetic,  // $(( )): `operand`
+    again,       // no text: `operand` is a quoted text before it, which bash expands once more
   };
   Kind kind = Kind::literal;
   bool quoted = false;
@@ -8916,10 +8918,16 @@ class ShellRunner {
   void run_subshell(std::uint32_t index);
   // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk.
   void run_text(std::string text, const shell::Command& command, bool tolerant);
-  // Expands a string for the commands in it.
+  // Expands a string as in double quotes, for the commands in it.
   void run_expansion_text(std::string_view text);
-  // The same, if it has substitutions.
+  // The same, if it has expansions.
   void run_substitutions(std::string_view text);
+  // The same, if it has a subscript, which bash evaluates where it takes a text for a name.
+  void run_subscript(std::string_view text);
+  // The same, if it has a substitution: what becomes of the text is not known from here on.
+  void run_lost_text(std::string_view text);
+  // The same for a prompt, where a backslash and digits stand for a character.
+  void run_prompt_text(std::string_view text);
   // The same for arithmetic: bash evaluates variables in it, and the subscripts they contain.
   void run_arithmetic_text(std::string_view text);
   // The same for subscripts in words: builtins that take names of variables evaluate them, as in
@@ -8928,6 +8936,11 @@ class ShellRunner {
   // The same for a value: bash evaluates subscripts where it takes values for arithmetic or for a
   // name, and expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
+  // Reports that the shell may run any text here.
+  void run_anything();
+  // True for the arrays that decide what command a name is.
+  bool is_command_table(std::string_view name) const;
+  void run_table_entry(std::string_view table, std::string_view name, std::string_view value);
   // Handlers see what the variables are in the end, too.
   void run_traps();
 
@@ -8959,6 +8972,9 @@ class ShellRunner {
 
  private:
   static constexpr std::size_t max_parts = 16;  // of a loop over more values
+
+  // Runs a text of ours in the place of the node that runs.
+  void run_here(std::string text);
 
   void run_background(std::uint32_t index, const ShellNode& node);
   void run_foreground(std::uint32_t index, const ShellNode& node);
@@ -9000,6 +9016,9 @@ class ShellSimple {
 
  private:
   void run_once();
+  void expand_words(std::vector<shell::Word>& out);
+  // True if a word is NAME=value, NAME+=value or NAME[subscript]=value.
+  bool is_assignment(std::uint32_t word) const;
   // True if an assignment in front of the command is for it alone.
   bool is_temporary(std::string_view name) const;
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
@@ -9326,6 +9345,7 @@ class ShellExpander : ShellFields {
   void add_alternative(const ShellPart& part, const ShellParameter& parameter, bool empty);
   // The others change each element.
   void edit(const ShellPart& part, ShellParameter& parameter);
+  void run_prompt(const ShellParameter& parameter);
 
   void add_operand(const ShellPart& part);
   // ${name:+word} of a variable that may be set or not: both are reported.
@@ -9706,7 +9726,9 @@ enum class ShellVerb {
   eval,
   exec,
   exit,
+  fix,
   hash,
+  history,
   leave,
   let,
   pop_directory,
@@ -9765,6 +9787,8 @@ class ShellBuiltin : ShellVerbs {
   void run_compgen();
   void run_declare();
   void run_eval();
+  // history -s COMMAND: fc may run it.
+  void run_history();
   // hash -p FILE NAME: from here on, NAME is FILE.
   void run_hash();
   // Any operand that can be a name may be assigned anything. That of -C is a command.
@@ -9816,7 +9840,7 @@ class ShellPrinter : ShellVerbs {
 
 // A command is reported first, and does what it does then. What it does is found in three steps:
 //
-//   name_at()           behind `command -p`, `builtin --`
+//   name_at()           behind `command -p`, `builtin --`, `jobs -x`
 //   shell_verb_of()     the verb: a row of known_verbs
 //   ShellBuiltin::run() a function for each verb, or ShellPrinter for those that print
 //
@@ -9829,6 +9853,7 @@ class ShellPrinter : ShellVerbs {
 //   declare, local ...      values and attributes; in a function, local variables
 //   eval, trap, compgen     what the commands in a string do
 //   exec < file             another standard input
+//   history -s, fc          a command that fc runs
 //   read, mapfile, getopts  variables, of lines if the input is known
 //   set, shift              the positional parameters, under positional_key
 //   let, unset              variables; subscripts in their operands are run
@@ -9880,8 +9905,10 @@ constexpr KnownVerb known_verbs[] = {
     {"exit", ShellVerb::exit},
     {"export", ShellVerb::declare},
     {"false", ShellVerb::silent},
+    {"fc", ShellVerb::fix},
     {"getopts", ShellVerb::read},
     {"hash", ShellVerb::hash},
+    {"history", ShellVerb::history},
     {"let", ShellVerb::let},
     {"local", ShellVerb::declare},
     {"ls", ShellVerb::ls},
@@ -9931,9 +9958,10 @@ ShellVerb shell_verb_of(std::string_view name) {
 
 std::size_t ShellBuiltin::name_at(const std::vector<shell::Word>& words) {
   std::size_t at = 0;
-  while (at + 1 < words.size() && is_any(words[at].text, "command", "builtin")) {
+  while (at + 1 < words.size() && is_any(words[at].text, "command", "builtin", "jobs")) {
+    if (words[at].text == "jobs" && words[at + 1].text != "-x") break;
     ++at;
-    while (at + 1 < words.size() && is_any(words[at].text, "-p", "--")) ++at;
+    while (at + 1 < words.size() && is_any(words[at].text, "-p", "-x", "--")) ++at;
   }
   return at;
 }
@@ -9978,8 +10006,14 @@ void ShellBuiltin::run() {
     case ShellVerb::exit:  // whether the list writes more behind it is not known
     case ShellVerb::none:
       return output_.write_unknown();
+    case ShellVerb::fix:
+      if (at_ + 1 == words_.size() || !starts_with(words_[at_ + 1].text, "-l"sv))
+        runner_.run_anything();
+      return output_.write_unknown();
     case ShellVerb::hash:
       return run_hash();
+    case ShellVerb::history:
+      return run_history();
     case ShellVerb::leave:
       scopes_.left = std::max(scopes_.left,
                               words_[0].text == "return" ? ShellLeft::function : ShellLeft::loop);
@@ -10119,6 +10153,7 @@ void ShellBuiltin::run_declare() {
     ShellText text = word;
     text.text.erase(0, equals + 1);
     text.home = starts_with(text.text, "~"sv);
+    if (changes_value) runner_.run_value(name, scalar_value(text));
     if (changes_value || append) text = unknown_text();
     runner_.assign(name, scalar_value(std::move(text)));
     if (keeps_value) scopes_.set_attribute(name, 'r');
@@ -10150,6 +10185,14 @@ void ShellBuiltin::run_compgen() {
   }
 }
 
+void ShellBuiltin::run_history() {
+  output_.write_unknown();
+  if (at_ + 2 >= words_.size() || words_[at_ + 1].text != "-s") return;
+  std::string text;
+  for (std::size_t i = at_ + 2; i < words_.size(); ++i) append_all(text, "% ", {words_[i].text});
+  runner_.run_text(std::move(text), command_, true);
+}
+
 void ShellBuiltin::run_hash() {
   for (std::size_t i = at_ + 1; i + 2 < words_.size(); ++i)
     if (ends_with(words_[i].text, "p"sv) && starts_with(words_[i].text, "-"sv))
@@ -10170,6 +10213,9 @@ void ShellBuiltin::run_set() {
     } else if (is_any(word, "-o", "+o")) {
       ++i;
     }
+    // With history expansion a shell changes lines before it reads them.
+    if (word == "-H" || (word == "-o" && i < words_.size() && words_[i].text == "histexpand"))
+      runner_.run_anything();
   }
   if (!given && i >= words_.size()) return;
   ShellValue value = empty_array();
@@ -10305,6 +10351,7 @@ class ShellWordParser : public ShellScanner {
   enum class Context {
     command,
     pattern,  // after =~ in [[ ]], where ( and | belong to it
+    element,  // of an array, where it may begin with [subscript]=
   };
 
   // The expansion that begins here with $, a backquote, <( or >(.
@@ -10315,6 +10362,9 @@ class ShellWordParser : public ShellScanner {
   // NUL bytes in it are unknown parts of a payload.
   void add_literal(std::string_view text, bool quoted);
   void add_quoted_literal(std::string_view text);
+  // Text in quotes is expanded again where bash evaluates it, as in ${a['$(command)']}: adds a part
+  // for each such text in pending_parts[from] and behind it.
+  virtual void add_again(std::size_t from) = 0;
   // Reads a word of which at least one character is there.
   std::uint32_t parse_word(Context context = Context::command, bool assigned_value = false);
   void note_braces(std::string_view text);
@@ -10342,6 +10392,7 @@ class ShellExpansionParser : public ShellWordParser {
   // list. Only some lists may be empty.
   virtual std::uint32_t parse_list(bool may_be_empty) = 0;
   void read_expansion(ShellQuotes quotes) override;
+  void add_again(std::size_t from) override;
   // $( ), $(( )), ${ }, $name, $'..', $"..", or a plain $.
   void read_dollar(ShellQuotes quotes);
   // Shells join lines even in the middle of $name. The only reason to write that is to hide.
@@ -10372,7 +10423,7 @@ class ShellExpansionParser : public ShellWordParser {
                            bool pattern = true);
 
   // A single quote in "${x:-'..'}" stays in the text, but in bash it hides a closing brace.
-  void read_quote_in_quotes();
+  void read_quote_in_quotes(ShellQuotes quotes);
 };
 
 // Reads what stands in a command beside its words: assignments, redirections, here-documents.
@@ -10395,8 +10446,10 @@ class ShellCommandParser : public ShellExpansionParser {
   std::size_t last_token_end(std::size_t begin) const;
   // NAME=value, NAME+=value, NAME[subscript]=value, NAME=(elements). False: something else stands
   // here, and nothing was consumed. `arrays_only`: in the operands of declare and its like.
-  bool parse_assignment(ShellAssignment& assignment, bool arrays_only);
-  // Behind the bracket that closes the one at `at`, within the word.
+  // `bracket` is set behind the subscript, which bash takes for a part of the word whatever is in
+  // it.
+  bool parse_assignment(ShellAssignment& assignment, bool arrays_only, std::size_t& bracket);
+  // Behind the bracket that closes the one at `at`, or npos: quotes and substitutions hide it.
   std::size_t subscript_end(std::size_t at) const;
   void parse_elements(ShellAssignment& assignment);
   // True if a redirection begins here, with its number or {name}.
@@ -10466,16 +10519,19 @@ std::size_t ShellCommandParser::last_token_end(std::size_t begin) const {
 //
 // parse_assignment() looks ahead to the = and consumes nothing if there is none.
 
-bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arrays_only) {
+bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arrays_only,
+                                          std::size_t& bracket) {
   std::size_t end = at_;
   if (!is_name_start(peek())) return false;
   while (end < text_.size() && is_name_char(text_[end])) ++end;
   assignment.name = text_.substr(at_, end - at_);
   std::size_t subscript = 0;
   // dash takes NAME[subscript]= and NAME+= for the names of commands.
-  if (end < text_.size() && text_[end] == '[' && bash()) {
+  if (end < text_.size() && text_[end] == '[' && bash() && !arrays_only) {
     subscript = end;
-    end = subscript_end(end);
+    end = bracket = subscript_end(end);
+    if (end == std::string_view::npos) unterminated("["sv, subscript);
+    if (failed_) return false;
   }
   const bool append = text_.substr(end, 2) == "+=" && bash();
   if (append) ++end;
@@ -10489,6 +10545,7 @@ bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arra
   if (subscript != 0) {
     at_ = subscript;
     assignment.subscript = read_until(']', "["sv, ShellQuotes::none);
+    if (at_ != bracket) fail_here("subscript that ends in another place"sv);
     if (failed_) return false;
   }
   at_ = end + 1;
@@ -10502,14 +10559,25 @@ bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arra
 }
 
 std::size_t ShellCommandParser::subscript_end(std::size_t at) const {
-  unsigned depth = 0;
+  std::size_t brackets = 0, parentheses = 0;
   for (; at < text_.size(); ++at) {
     const char c = text_[at];
-    if (is_shell_blank(c) || c == '\n' || c == ';' || c == '|' || c == '&') break;
-    if (c == '[') ++depth;
-    if (c == ']' && --depth == 0) return at + 1;
+    if (c == '\\') {
+      ++at;
+    } else if (c == '\'' || c == '`' || c == '"') {
+      for (++at; at < text_.size() && text_[at] != c; ++at)
+        if (text_[at] == '\\' && c != '\'') ++at;
+    } else if (c == '(') {
+      ++parentheses;
+    } else if (c == ')' && parentheses > 0) {
+      --parentheses;
+    } else if (c == '[' && parentheses == 0) {
+      ++brackets;
+    } else if (c == ']' && parentheses == 0 && --brackets == 0) {
+      return at + 1;
+    }
   }
-  return text_.size();
+  return std::string_view::npos;
 }
 
 void ShellCommandParser::parse_elements(ShellAssignment& assignment) {
@@ -10520,7 +10588,7 @@ void ShellCommandParser::parse_elements(ShellAssignment& assignment) {
     if (ends_word(peek()) && !at_process())
       unexpected(" in an array"sv);
     else
-      add(parse_word());
+      add(parse_word(Context::element));
   }
   if (at_end()) return unterminated("array"sv, begin);
   ++at_;
@@ -11343,6 +11411,7 @@ std::uint32_t ShellExpansionParser::read_until(char close, std::string_view what
   const bool outer = std::exchange(in_braces_, close == '}');
   unsigned brackets = 0;
   const bool quoted = quotes != ShellQuotes::none;
+  const CharSet& ends = quoted ? ends_quoted_run : ends_plain_run;
   if (!quoted) read_tilde();
   while (!failed_ && !at_end()) {
     const char c = peek();
@@ -11350,11 +11419,16 @@ std::uint32_t ShellExpansionParser::read_until(char close, std::string_view what
     if (close == ']' && c == '[') ++brackets;
     if (close == ']' && c == ']') --brackets;
     if (c == '\'' && quoted && !pattern) {
-      read_quote_in_quotes();
+      read_quote_in_quotes(quotes);
     } else if (c == '\'' && quoted) {
       read_single_quotes();
     } else if (c == '"' && quoted) {
       read_double_quotes();
+    } else if (close == ']' && !ends.has(c)) {
+      // Brackets in it are counted, so a run ends in front of each.
+      const std::size_t run = at_++;
+      while (!at_end() && !ends.has(peek()) && peek() != '[') ++at_;
+      add_literal(text_.substr(run, at_ - run), quoted);
     } else if (quoted) {
       read_quoted_piece(quotes);
     } else if (at_process()) {
@@ -11369,22 +11443,43 @@ std::uint32_t ShellExpansionParser::read_until(char close, std::string_view what
     unterminated(what, begin);
     return no_index;
   }
-  const std::uint32_t word = end_word(parts, begin, at_);
+  if (close == ']' && bash()) add_again(parts);
+  const std::uint32_t word = failed_ ? no_index : end_word(parts, begin, at_);
   if (close == ']') ++at_;
   return word;
 }
 
-void ShellExpansionParser::read_quote_in_quotes() {
+void ShellExpansionParser::read_quote_in_quotes(ShellQuotes quotes) {
   dialect_dependent_ = true;
-  std::size_t end = at_ + 1;
-  if (bash() && !syntax_.plain_quotes) {
-    syntax_.pairs_quotes = true;
-    end = text_.find('\'', at_ + 1);
-    if (end == std::string_view::npos) return unterminated("single quote"sv, at_);
-    ++end;
+  const std::size_t begin = at_;
+  add_literal(text_.substr(at_++, 1), true);
+  if (!bash() || syntax_.plain_quotes) return;
+  syntax_.pairs_quotes = true;
+  while (!failed_ && !at_end() && peek() != '\'') read_quoted_piece(quotes);
+  if (failed_) return;
+  if (at_end()) return unterminated("single quote"sv, begin);
+  add_literal(text_.substr(at_++, 1), true);
+}
+
+// To bash a subscript is arithmetic: quotes in it are no quotes, except in names of keys. So what
+// stands between them is read as if it stood in double quotes.
+//
+//   ${a['$(x)']}   a[\$(x)]=1   a=(["$(x)"]=1)   {a['$(x)']}>file
+
+void ShellExpansionParser::add_again(std::size_t from) {
+  const std::size_t end = syntax_.pending_parts.size();
+  for (std::size_t i = from; i < end && !failed_; ++i) {
+    const ShellPart part = syntax_.pending_parts[i];
+    if (part.kind != ShellPart::Kind::literal || !part.quoted || part.text.size() < 3 ||
+        part.text.find_first_of("$`") == std::string_view::npos)
+      continue;
+    if (!enter()) return;
+    const ShellOrigin origin = {position(at_), end_position(at_), false};
+    const std::uint32_t word =
+        parse_text(part.text, origin, &ShellParser::parse_here_document_body);
+    --depth_;
+    add_part(ShellPart::Kind::again, true).operand = word;
   }
-  add_literal(text_.substr(at_, end - at_), true);
-  at_ = end;
 }
 
 // shell/editing.cpp -------------------------------------------------------------------------------
@@ -11691,6 +11786,8 @@ void ShellExpander::expand_part(const ShellPart& part, bool operand) {
       return expand_process(part);
     case ShellPart::Kind::arithmetic:
       return expand_arithmetic(part);
+    case ShellPart::Kind::again:
+      return walk_operand(part);
   }
 }
 
@@ -12515,9 +12612,10 @@ std::uint32_t ShellParser::parse_simple() {
     }
     if (ends_word(peek()) && !at_process()) break;
     const bool first = begin_list() == from;
+    std::size_t bracket = 0;
     if (first || declares) {
       ShellAssignment assignment;
-      if (parse_assignment(assignment, !first)) {
+      if (parse_assignment(assignment, !first, bracket)) {
         add_to_chain(syntax_.assignments, assignment, node.assignments);
         continue;
       }
@@ -12525,6 +12623,7 @@ std::uint32_t ShellParser::parse_simple() {
     }
     const std::size_t word_begin = at_;
     const std::uint32_t word = parse_word();
+    if (at_ < bracket) fail_here("blank or operator in a subscript"sv);
     if (failed_) break;
     add(word);
     if (!first) continue;
@@ -12798,9 +12897,8 @@ bool is_plain_pattern(const ShellSyntax& syntax, const ShellPart& part, std::str
 void ShellExpander::edit(const ShellPart& part, ShellParameter& parameter) {
   using State = ShellParameter::State;
   const ShellText operand = runner_.expand_single(part.operand);
-  // ${name@P}: the value is expanded as a prompt.
-  if (part.operation == '@' && operand.text == "P")
-    for (const ShellText& element : parameter.elements) runner_.run_expansion_text(element.text);
+  if (part.operation == '@' && operand.text == "P") run_prompt(parameter);
+  if (part.operation == ':' && walk_.budget.bash()) runner_.run_arithmetic_text(operand.text);
   if (parameter.state != State::set) return;
   bool known = operand.known() && is_plain_pattern(walk_.syntax, part, operand.text);
   if (part.operation == ':' && parameter.many) {
@@ -12810,7 +12908,21 @@ void ShellExpander::edit(const ShellPart& part, ShellParameter& parameter) {
       known = known && element.known() && !element.home &&
               edit_shell_text(part, operand.text, walk_.budget, element.text);
   }
-  if (!known) parameter.state = State::unknown;
+  if (known) return;
+  parameter.state = State::unknown;
+  // Whatever is left of it may be evaluated later.
+  for (const ShellText& element : parameter.elements) runner_.run_lost_text(element.text);
+}
+
+// ${name@P}: the value is expanded as a prompt.
+
+void ShellExpander::run_prompt(const ShellParameter& parameter) {
+  bool known = parameter.state != ShellParameter::State::unknown;
+  for (const ShellText& element : parameter.elements) {
+    known = known && element.known();
+    runner_.run_prompt_text(element.text);
+  }
+  if (!known) runner_.run_anything();
 }
 
 void ShellExpander::add_operand(const ShellPart& part) {
@@ -12961,15 +13073,18 @@ ShellParameter ShellParameters::count() {
 ShellParameter ShellParameters::element(const ShellPart& part) {
   ShellParameter parameter;
   const ShellText subscript = runner_.expand_single(part.subscript);
+  long long index = 0;
+  const bool number = read_decimal(subscript.text, index);
+  const bool all = is_any(subscript.text, "@", "*");
+  if (!number && !all && walk_.budget.bash()) runner_.run_arithmetic_text(subscript.text);
   const ShellValue& value = walk_.scopes.value_of(part.text);
-  if (is_any(subscript.text, "@", "*")) {
+  if (all) {
     parameter.many = true;
     parameter.all = subscript.text == "@";
     read_elements(value, parameter);
     return parameter;
   }
-  long long index = 0;
-  if (value.environment || !read_decimal(subscript.text, index)) {
+  if (value.environment || !number) {
     parameter.state = ShellParameter::State::unknown;
     return parameter;
   }
@@ -12996,8 +13111,11 @@ ShellParameter ShellParameters::indirect(const ShellPart& part) {
   direct.indirect = false;
   direct.operation = 0;
   const ShellParameter named = read(direct);
-  if (part.operation == '*' || part.operation == '@' || named.state != ShellParameter::State::set ||
-      named.elements.size() != 1 || !is_name(named.elements[0].text))
+  for (const ShellText& element : named.elements) runner_.run_subscript(element.text);
+  const bool prefix =
+      part.operand != no_index && size(walk_.syntax.words[part.operand].parts) == 0;  // ${!name*}
+  if (prefix || named.state != ShellParameter::State::set || named.elements.size() != 1 ||
+      !is_name(named.elements[0].text))
     return parameter;
   direct.text = walk_.syntax.keep(named.elements[0].text);
   direct.subscript = no_index;
@@ -13182,6 +13300,9 @@ void ShellPrinter::run_printf() {
   inner.place.output = &printed;
   if (i < words_.size()) ShellPrinter(inner, command_, at_).print(i);
   if (variable.empty()) return output_.append(printed);
+  if (has_nul(printed.text))
+    for (const shell::Word& word : words_) runner_.run_lost_text(word.text);
+  runner_.run_subscript(variable);
   if (is_name(variable))
     runner_.assign(variable, scalar_value(std::move(printed)));
   else
@@ -13321,10 +13442,18 @@ void ShellBuiltin::run_read() {
       runner_.assign_unknown(std::string_view(word).substr(from));
     const std::size_t callback = word.find('C');
     if (callback == std::string::npos) continue;
+    // It gets the number and the text of a line, too.
     if (callback + 1 < word.size())
-      runner_.run_text(word.substr(callback + 1), command_, true);
+      runner_.run_text(concat("% %", {word.substr(callback + 1), unknown_part}), command_, true);
     else if (i + 1 < words_.size())
-      runner_.run_text(words_[i + 1].text, command_, true);
+      runner_.run_text(concat("% %", {words_[i + 1].text, unknown_part}), command_, true);
+  }
+  // What is read may be evaluated later.
+  if (command_.input.kind == shell::Input::Kind::known) {
+    std::string text = command_.input.text;
+    runner_.run_subscript(text);
+    text.erase(std::remove(text.begin(), text.end(), '\\'), text.end());
+    if (text.size() < command_.input.text.size()) runner_.run_subscript(text);
   }
   runner_.assign_unknown("REPLY"sv);
   runner_.assign_unknown("MAPFILE"sv);
@@ -13825,7 +13954,7 @@ void ShellSimple::run_once() {
   ShellScopes& scopes = walk_.scopes;
   ShellBudget& budget = walk_.budget;
   shell::Command command;
-  runner_.expand_words(node_.words, command.words);
+  expand_words(command.words);
   std::uint32_t next = node_.assignments.first;
   const bool temporary = !command.words.empty() && next != no_index;
   if (temporary) scopes.open_frame();
@@ -13847,6 +13976,35 @@ void ShellSimple::run_once() {
   if (!is_special_builtin(command.words[0].text)) return;
   budget.outcome.dialect_dependent = true;
   if (!budget.bash()) scopes.set(changes);
+}
+
+// bash does not split what is assigned by an operand: `export x=$y`. Some POSIX shells do.
+
+void ShellSimple::expand_words(std::vector<shell::Word>& out) {
+  ShellBudget& budget = walk_.budget;
+  bool declares = false, named = false;
+  for (std::size_t i = 0; i < size(node_.words) && !budget.stopped(); ++i) {
+    const std::uint32_t index = walk_.item(node_.words, i);
+    const bool single = declares && is_assignment(index);
+    const std::size_t from = out.size();
+    ShellExpander(runner_, out, single).expand_word(index);
+    if (single && out.back().text.find_first_of(" \t\n") != std::string::npos)
+      budget.outcome.dialect_dependent = true;
+    if (named || !budget.bash() || out.size() == from ||
+        is_any(out[from].text, "command", "builtin"))
+      continue;
+    named = true;
+    declares = is_any(out[from].text, "declare", "typeset", "local", "export", "readonly");
+  }
+}
+
+bool ShellSimple::is_assignment(std::uint32_t word) const {
+  const ShellRange parts = walk_.syntax.words[word].parts;
+  if (size(parts) == 0) return false;
+  const ShellPart& first = walk_.syntax.parts[parts.begin];
+  if (first.quoted || first.kind != ShellPart::Kind::literal) return false;
+  const std::size_t end = first.text.find_first_of("=+[");
+  return end != std::string_view::npos && is_name(first.text.substr(0, end));
 }
 
 bool ShellSimple::is_temporary(std::string_view name) const {
@@ -13891,6 +14049,10 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
   shown.begin = assignment.begin;
   shown.end = assignment.end;
   if (!assignment.declared) command.assignments.push_back(std::move(reported));
+  if (runner_.is_command_table(assignment.name) && assignment.subscript != no_index &&
+      !assignment.append)
+    return runner_.run_table_entry(
+        assignment.name, runner_.expand_single(assignment.subscript).text, value.elements[0].text);
   if (assignment.subscript != no_index) value = with_element(assignment, std::move(value));
   runner_.assign(assignment.name, std::move(value));
 }
@@ -13898,6 +14060,7 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
 ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellValue value) {
   ShellValue whole = walk_.scopes.value_of(assignment.name);
   const ShellText subscript = runner_.expand_single(assignment.subscript);
+  runner_.run_arithmetic_text(subscript.text);
   walk_.budget.charge(whole.elements.size());
   if (whole.unset) whole = ShellValue();
   whole.array = whole.array || whole.environment;
@@ -13959,6 +14122,7 @@ bool ShellSimple::put_subscripted(std::uint32_t index, ShellValue& array) {
   if (close == std::string::npos && !adds) return false;
   const std::string subscript = adds ? std::string() : text.text.substr(1, close - 1);
   text.text.erase(0, close + 2);
+  runner_.run_arithmetic_text(subscript);
   walk_.budget.charge(array.put(subscript, std::move(text)));
   return true;
 }
@@ -14164,27 +14328,83 @@ void ShellRunner::run_text(std::string text, const shell::Command& command, bool
 // Strings that the shell expands by itself.
 //
 // bash takes `unset 'a[$(rm x)]'` for a subscript and expands it: the substitution runs. So a
-// string that may be expanded so is run as an argument of the command `:`.
+// string that may be expanded so is expanded as if it stood in double quotes. What that makes of it
+// may be expanded again, where it has a subscript in it: 'a[b[\$(rm x)]]'.
 
 namespace {
 
-bool has_subscript(std::string_view text) {
-  const std::size_t open = text.find('[');
-  return open != std::string_view::npos && open > 0 && is_name_char(text[open - 1]);
+// Behind the bracket that opens a subscript, or npos.
+std::size_t find_subscript(std::string_view text) {
+  for (std::size_t open = text.find('['); open != std::string_view::npos;
+       open = text.find('[', open + 1))
+    if (open > 0 && is_name_char(text[open - 1])) return open + 1;
+  return std::string_view::npos;
+}
+
+bool has_subscript(std::string_view text) { return find_subscript(text) != std::string_view::npos; }
+
+bool has_expansion(std::string_view text) {
+  return text.find_first_of("$`") != std::string_view::npos;
+}
+
+// In a prompt \044 is a dollar sign.
+std::string with_octal_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t at = 0; at < text.size();) {
+    const char next = at + 1 < text.size() ? text[at + 1] : '\0';
+    if (text[at] == '\\' && next >= '0' && next <= '7')
+      decoded += static_cast<char>(read_digits(text, ++at, 3, 8) & 0xff);
+    else
+      decoded += text[at++];
+  }
+  return decoded;
 }
 
 }  // namespace
 
 void ShellRunner::run_expansion_text(std::string_view text) {
-  shell::Command command;
-  command.begin = walk.here_begin;
-  command.end = walk.here_end;
-  run_text(concat(": \"%\"", {text}), command, true);
+  ShellBudget& budget = walk.budget;
+  if (!budget.charge(text.size()) || !budget.enter(walk.here_begin)) return;
+  walk.syntax.most_simple = 4 * budget.options.limits.max_written;
+  const std::string_view kept = walk.syntax.keep(std::string(text));
+  const auto begin = static_cast<std::uint32_t>(walk.here_begin);
+  const auto end = static_cast<std::uint32_t>(walk.here_end);
+  ShellParser parser(walk.syntax, budget.options, kept, {begin, end, false}, budget.depth);
+  const std::uint32_t word = parser.parse_here_document_body();
+  budget.outcome.dialect_dependent |= parser.dialect_dependent();
+  if (parser.failed() && parser.error().code == ErrorCode::limit)
+    budget.stop(ErrorCode::limit, parser.error().message, walk.here_begin);
+  walk.scopes.for_each_choice([&] {
+    walk.scopes.open_frame();
+    const ShellText made = expand_single(word);
+    walk.scopes.merge_maybe(walk.scopes.take_frame());
+    // The first bracket is that of what has been evaluated now.
+    const std::size_t inner = find_subscript(made.text);
+    if (inner == std::string::npos || made.text == kept) return;
+    run_subscript(std::string_view(made.text).substr(inner));
+  });
+  budget.leave();
 }
 
 void ShellRunner::run_substitutions(std::string_view text) {
-  if (text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos)
-    run_expansion_text(text);
+  if (has_expansion(text)) run_expansion_text(text);
+}
+
+void ShellRunner::run_subscript(std::string_view text) {
+  if (has_subscript(text)) run_substitutions(text);
+}
+
+void ShellRunner::run_lost_text(std::string_view text) {
+  if (text.find("$(") == std::string_view::npos && text.find('`') == std::string_view::npos) return;
+  ShellRunner inner(*this);
+  inner.place.defined = true;
+  inner.run_expansion_text(text);
+}
+
+void ShellRunner::run_prompt_text(std::string_view text) {
+  const std::string decoded = with_octal_decoded(text);
+  if (decoded != text) run_substitutions(decoded);
+  run_substitutions(text);
 }
 
 void ShellRunner::run_arithmetic_text(std::string_view text) {
@@ -14197,8 +14417,11 @@ void ShellRunner::run_arithmetic_text(std::string_view text) {
     while (end < text.size() && is_name_char(text[end])) ++end;
     if (end > at && is_name_start(text[at])) {
       const std::string_view name = text.substr(at, end - at);
-      const ShellValue value = walk.scopes.value_of(name);
-      for (const ShellText& element : value.elements) run_substitutions(element.text);
+      std::vector<std::string> texts;
+      for (const ShellValue& value : walk.scopes.read(name).values)
+        for (const ShellText& element : value.elements)
+          if (has_expansion(element.text)) texts.push_back(std::string(element.text));
+      for (const std::string& one : texts) run_expansion_text(one);
       if (assigns) assign_unknown(name);
     }
     at = std::max(end, at + 1);
@@ -14206,19 +14429,51 @@ void ShellRunner::run_arithmetic_text(std::string_view text) {
 }
 
 void ShellRunner::run_subscripts(const shell::Command& command) {
-  for (const shell::Word& word : command.words)
-    if (has_subscript(word.text)) run_substitutions(word.text);
+  for (const shell::Word& word : command.words) run_subscript(word.text);
 }
 
 void ShellRunner::run_value(std::string_view name, const ShellValue& value) {
-  const bool expanded = is_any(name, "PS4", "BASH_ENV", "ENV");
-  for (const ShellText& element : value.elements)
-    if (expanded || (walk.budget.bash() && has_subscript(element.text)))
-      run_substitutions(element.text);
+  const bool prompt = is_any(name, "PS0", "PS1", "PS2", "PS4", "BASH_ENV", "ENV");
+  for (const ShellText& element : value.elements) {
+    if (name == "PS4"sv && element.text == unknown_part && !value.environment) run_anything();
+    if (prompt)
+      run_prompt_text(element.text);
+    else if (walk.budget.bash())
+      run_subscript(element.text);
+    // declare -l stores it in small letters.
+    if (walk.scopes.has_attribute(name, 'i') && has_subscript(element.text))
+      run_substitutions(in_lower_case(element.text));
+    // A reference may be the name of a prompt.
+    if (walk.scopes.uses_references()) run_lost_text(element.text);
+  }
+}
+
+void ShellRunner::run_here(std::string text) {
+  shell::Command command;
+  command.begin = walk.here_begin;
+  command.end = walk.here_end;
+  run_text(std::move(text), command, true);
+}
+
+void ShellRunner::run_anything() { run_here(std::string(unknown_part)); }
+
+// BASH_ALIASES[name]=text is `alias name=text`, and BASH_CMDS[name]=path is `hash -p path name`.
+
+bool ShellRunner::is_command_table(std::string_view name) const {
+  return walk.budget.bash() && is_any(name, "BASH_ALIASES", "BASH_CMDS");
+}
+
+void ShellRunner::run_table_entry(std::string_view table, std::string_view name,
+                                  std::string_view value) {
+  if (table == "BASH_ALIASES"sv)
+    run_here(concat("alias -- %", {shell_word(concat("%=%", {name, value}))}));
+  else
+    run_here(concat("hash -p % %", {shell_word(value), shell_word(name)}));
 }
 
 void ShellRunner::assign(std::string_view name, ShellValue&& value) {
   if (is_name(name)) run_value(name, value);
+  if (is_command_table(name)) run_table_entry(name, unknown_part, unknown_part);
   walk.scopes.assign(name, std::move(value));
 }
 
@@ -14414,6 +14669,10 @@ std::uint32_t ShellWordParser::parse_word(Context context, bool assigned_value) 
   read_tilde();
   while (!failed_ && !at_end()) {
     const char c = peek();
+    if (context == Context::element && c == ']' && (peek(1) == '=' || peek(1) == '+')) {
+      add_again(parts);
+      context = Context::command;
+    }
     if (c == '(' && at_ > begin && context != Context::pattern && bash() &&
         "?*+@!"sv.find(text_[at_ - 1]) != std::string_view::npos) {
       read_extended_glob();
@@ -14445,6 +14704,8 @@ std::uint32_t ShellWordParser::parse_word(Context context, bool assigned_value) 
     }
     read_piece(assigned_value);
   }
+  // {a['...']}>file: the subscript is evaluated.
+  if (braces && text_[begin] == '{' && (peek() == '<' || peek() == '>')) add_again(parts);
   if (assigned_value) braces = false;
   if (braces) note_braces(text_.substr(begin, at_ - begin));
   return end_word(parts, begin, at_, braces);
@@ -16623,13 +16884,12 @@ void judge_form(Subject& subject, const Form& form) {
   if (!word.known() || word.process) {
     const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
     const bool blocking = !subject.judged.terms.blocked.empty();
-    if ((word.split && blocking) || word.process || !known_name)
-      return subject.refuse_unknown(form);
-    // If $PY is empty, the next word is the command.
-    if (word.split) {
-      subject.refuse_unknown(form, true);
-      subject.add_form(form.from(1));
-    }
+    const bool refused = (word.split && blocking) || word.process || !known_name;
+    if (refused || word.split) subject.refuse_unknown(form, !refused);
+    // If $PY is empty, the next word is the command: also in what only bash takes for arithmetic.
+    const bool posix = subject.judged.dialect == shell::Dialect::posix;
+    if (word.split && form.size > 1 && (!refused || posix)) subject.add_form(form.from(1));
+    if (refused) return;
   }
   if (word.glob && is_pattern(name)) {
     // build/* is some file of the workspace, and names no program.
@@ -19837,6 +20097,8 @@ struct SystemRows : WrapperColumns {
       {"ip", has_commands, letters("n"), longs("netns")},
       {"ip netns", has_commands},
       {"ip netns exec", word_before},
+      // With -x; else it shows jobs.
+      {"jobs"},
       // The loader of programs, under any of its names: ld-linux-x86-64.so.2. With --list it shows.
       {"ld.so",
        longs(

@@ -66,13 +66,12 @@ void judge_form(Subject& subject, const Form& form) {
   if (!word.known() || word.process) {
     const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
     const bool blocking = !subject.judged.terms.blocked.empty();
-    if ((word.split && blocking) || word.process || !known_name)
-      return subject.refuse_unknown(form);
-    // If $PY is empty, the next word is the command.
-    if (word.split) {
-      subject.refuse_unknown(form, true);
-      subject.add_form(form.from(1));
-    }
+    const bool refused = (word.split && blocking) || word.process || !known_name;
+    if (refused || word.split) subject.refuse_unknown(form, !refused);
+    // If $PY is empty, the next word is the command: also in what only bash takes for arithmetic.
+    const bool posix = subject.judged.dialect == shell::Dialect::posix;
+    if (word.split && form.size > 1 && (!refused || posix)) subject.add_form(form.from(1));
+    if (refused) return;
   }
   if (word.glob && is_pattern(name)) {
     // build/* is some file of the workspace, and names no program.

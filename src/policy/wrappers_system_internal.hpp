@@ -52,6 +52,8 @@ struct SystemRows : WrapperColumns {
       {"ip", has_commands, letters("n"), longs("netns")},
       {"ip netns", has_commands},
       {"ip netns exec", word_before},
+      // With -x; else it shows jobs.
+      {"jobs"},
       // The loader of programs, under any of its names: ld-linux-x86-64.so.2. With --list it shows.
       {"ld.so",
        longs(
