@@ -8131,13 +8131,22 @@ struct Text {
 // A text as a command gets it, after expansion and removal of quotes.
 struct Word : Text {
   bool process = false;  // is a process substitution: <( ) or >( )
-  // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
-  // name.
-  std::uint16_t unset = 0;
+  // Those that are not 0: hashes of the names of variables that nothing in the script can have set,
+  // which are unknown parts of it.
+  std::array<std::uint16_t, 4> unset = {};
   std::size_t begin = 0;  // the bytes of the script it was written in; of a string that a command
   std::size_t end = 0;    // runs (eval '...'), the bytes of that command
   // Of <( ): what can be read from it; null: that is not known. It lives as long as the walk.
   const Input* printed = nullptr;
+
+  // With more of them, the others are parts that may be anything.
+  void add_unset(std::uint16_t name) {
+    for (std::uint16_t& place : unset)
+      if (place == 0) {
+        place = name;
+        return;
+      }
+  }
 };
 
 // NAME=value in front of a command; of an array, the elements with one blank between them; of
@@ -12775,7 +12784,7 @@ void ShellExpander::add_parameter(const ShellPart& part, const ShellParameter& p
       if (parameter.all && part.quoted && !single_) word_.split = true;
       if (parameter.state == ShellParameter::State::environment && part.operation != '?' &&
           !part.indirect && walk_.scopes.read(part.text).values.size() == 1)
-        word_.unset = hash_of_name(part.text);
+        word_.add_unset(hash_of_name(part.text));
       return;
     }
     case ShellParameter::State::set:
@@ -14888,6 +14897,8 @@ enum class Rule : unsigned char {
   end_machine,
   kill_all,
   machine_settings,
+  accounts,
+  host_access,
   plant,
   opaque_shell_input,
   unknown_command,
@@ -15023,16 +15034,31 @@ inline constexpr auto removing_functions =
     NameSet{"removeSync", "remove_dir_all", "remove_tree", "rimraf",    "rm",
             "rmSync",     "rm_r",           "rm_rf",       "rmdirSync", "rmtree"};
 
+// Groups whose members may become root.
+inline constexpr auto powerful_groups =
+    NameSet{"admin", "disk", "docker", "incus-admin", "libvirt", "lxd", "shadow", "sudo", "wheel"};
+
+// Capabilities by which a program may become root, without `cap_`.
+inline constexpr auto powerful_capabilities =
+    NameSet{"all",       "bpf",      "chown",      "dac_override", "dac_read_search", "fowner",
+            "mac_admin", "mknod",    "setfcap",    "setgid",       "setpcap",         "setuid",
+            "sys_admin", "sys_boot", "sys_chroot", "sys_module",   "sys_ptrace",      "sys_rawio"};
+
 // Programs that are refused for their name, or for what they are asked. The rows stand in
 // refused_table.cpp.
 struct RefusedProgram {
   // Operands that are refused, besides `words`.
   enum Operand : unsigned {
     any_operand = 1,
-    any_assignment = 2,     // NAME=value
-    any_device = 4,         // below /dev
-    all_processes = 8,      // the process 1 or -1, as kill takes it
-    unnamed_processes = 16  // names of processes are missing, or they are those of root
+    any_assignment = 2,      // NAME=value
+    any_device = 4,          // below /dev
+    all_processes = 8,       // the process 1 or -1, as kill takes it
+    unnamed_processes = 16,  // names of processes are missing, or they are those of root
+    last_device = 32,        // the last one is below /dev
+    root_user = 64,          // the name of root
+    root_group = 128,        // one of powerful_groups
+    joined_group = 256,      // the same, as the second one: behind the user who joins it
+    capabilities = 512,      // what makes root, as setcap takes it
   };
   Rule rule = Rule::sudo;
   unsigned operands = 0;  // bits of Operand
@@ -15041,10 +15067,15 @@ struct RefusedProgram {
   Names words = {};           // are refused as the first operand
   Names excuses = {};         // options that excuse the operands, or the name
   Names excusing_words = {};  // the same, as one of the first two operands
+  Names needs = {};           // without one of these options, operands are not refused
+  Names numbers = {};         // options that are refused with the number 0
+  Names groups = {};          // options that are refused with one of powerful_groups
 
   bool has(Operand operand) const { return (operands & operand) != 0; }
   // True if the name is enough.
-  bool by_name() const { return operands == 0 && options.empty() && words.empty(); }
+  bool by_name() const {
+    return operands == 0 && options.empty() && words.empty() && numbers.empty() && groups.empty();
+  }
 };
 
 // False: there is no such row. As all find functions here.
@@ -15057,26 +15088,29 @@ struct FileProgram {
     none,
     read,
     write,
-    make,       // a directory or a pipe
-    change,     // the first is an owner, which all others get
-    chmod,      // the first is a mode, which all others get
-    acl,        // all get modes that options give
-    copy,       // the last is written, the others are read
-    link,       // the last is written
-    move,       // the last is written, the others are removed
-    sync,       // as copy; what the sources do not have is removed
-    remove,     // a single file
-    rm,         // and with -r all that is below
-    pattern,    // the first is a pattern, unless an option gives one; the others are read
-    sed,        // as pattern; written with -i
-    shred,      // written, and removed with -u
-    filter,     // the first is read, the second written
-    patch,      // the first is written
-    key_value,  // if=FILE of=FILE
-    tar,        // an archive is written or unpacked
-    fetch,      // written in the directory, if an option of `modes` is there
-    unpack,     // written in the directory, if none of these options is there
-    git,        // git clean removes what is in the directory
+    make,          // a directory or a pipe
+    change,        // the first is an owner, which all others get
+    chmod,         // the first is a mode, which all others get
+    acl,           // all get modes that options give
+    copy,          // the last is written, the others are read
+    link,          // the last is written
+    move,          // the last is written, the others are removed
+    sync,          // as copy; what the sources do not have is removed
+    remove,        // a single file
+    rm,            // and with -r all that is below
+    remove_tree,   // with all that is below
+    pattern,       // the first is a pattern, unless an option gives one; the others are read
+    sed,           // as pattern; written with -i
+    shred,         // written, and removed with -u
+    filter,        // the first is read, the second written
+    patch,         // the first is written
+    key_value,     // if=FILE of=FILE
+    tar,           // an archive is written or unpacked
+    fetch,         // written in the directory, if an option of `modes` is there
+    unpack,        // written in the directory, if none of these options is there
+    pack,          // the first is an archive; the others are removed with an option of `modes`
+    pack_command,  // the same, behind a command
+    git,           // git clean removes what is in the directory
   };
   Operands operands = Operands::none;
   Syntax syntax = {};
@@ -15335,13 +15369,22 @@ inline std::string shown(std::string_view text) {
 const char* listed_name(bool asks);
 const char* listed_message(bool asks);
 
+// What is said of a command that is not allowed.
+struct Allowance {
+  std::vector<std::string> patterns = {};
+  bool usual = false;  // so are the usual commands
+
+  // Names the patterns that are nearest to a command, and how many more there are.
+  std::string message(std::string_view command) const;
+};
+
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
   const std::list<Regex>& allowed;
   bool allow_usual = false;
   const std::list<Regex>& blocked;
-  std::string_view allowed_message = {};
+  const Allowance& allowance;
   std::uint32_t ask_rules = 0;  // the bits of those in force that ask
   const std::list<Regex>& asked;
 
@@ -15381,11 +15424,13 @@ struct Case {
   // False: the rule is off, or the verdict so far is of this rule or of one before it.
   bool wants(Rule rule) const { return rank_of(rule) < rank; }
   // Makes this the verdict. Call it only where wants() is true. The rank is that of the rule.
-  void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
-    refuse(rule, rank_of(rule), begin, end, detail);
+  // `instead`: what to do; empty: what the rule says.
+  void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail,
+              std::string_view instead = {}) {
+    refuse(rule, rank_of(rule), begin, end, detail, instead);
   }
   void refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
-              std::string_view detail);
+              std::string_view detail, std::string_view instead = {});
   void refuse_as(std::size_t new_rank, std::string_view name, std::string message,
                  std::size_t begin, std::size_t end);
 
@@ -15423,18 +15468,115 @@ class UnsetVariables {
 
  private:
   struct Removal {
-    std::uint16_t name = 0;  // a hash; see shell::Word::unset
+    std::array<std::uint16_t, 4> names = {};  // see shell::Word::unset
     std::size_t begin = 0;
     std::size_t end = 0;
     std::string detail = {};
   };
   bool is_set(std::uint16_t name) const;
+  bool is_one_set(const std::array<std::uint16_t, 4>& names) const;
 
   std::list<Removal> removals_ = {};
   std::vector<std::uint32_t> names_ = {};  // hashes of those that were set or tested so far
   bool all_trusted_ = false;
   bool trapped_ = false;
 };
+
+// Links that the script makes: `ln -s / l; rm -rf l/*` removes what is in /. Only links that leave
+// the place where the script starts are of interest.
+class Links {
+ public:
+  // From here on, `name` leads to `target`, unless there are too many links already.
+  void note(const PathText& name, const PathText& target);
+  void forget(const PathText& name);
+  // Goes through the links that a path names. `last`: its last name may be one as well.
+  void follow(PathText& path, bool last) const;
+
+ private:
+  // The paths are views of the texts.
+  struct Link {
+    std::string name_text = {};
+    std::string target_text = {};
+    PathText name = {};
+    PathText target = {};
+  };
+  std::list<Link> links_ = {};  // the newest first
+};
+
+// Finds what known programs print to be evaluated: eval "$(brew shellenv)". It sets variables and
+// defines functions of those programs, and is not judged.
+class KnownOutput {
+ public:
+  struct Output {
+    bool known = false;             // may be evaluated
+    std::string_view instead = {};  // what to do where it may not
+  };
+  // Notes variables that hold such output, and functions and aliases with the name of such a
+  // program, after which nothing of it is known.
+  void note(const Case& judged, const shell::Command& command);
+  // Of a word of eval or source that is not known. All of it must be such output.
+  Output find(const Case& judged, const shell::Word& word) const;
+  // Of eval: what it evaluates comes as commands that are not known.
+  void pass(const shell::Command& command) { passed_ = {command.begin, command.end}; }
+  bool has_passed(const shell::Word& word) const {
+    return passed_.second != 0 && passed_.first == word.begin && passed_.second == word.end;
+  }
+
+ private:
+  struct Variable {
+    std::uint16_t name = 0;  // a hash
+    Output output = {};      // known: all that it was set to is
+  };
+  std::vector<Variable> variables_ = {};
+  std::pair<std::size_t, std::size_t> passed_ = {0, 0};
+  bool shadowed_ = false;
+};
+
+}  // inner
+
+// policy/allowance.cpp ----------------------------------------------------------------------------
+// What is said of a command that no pattern allows.
+
+namespace {
+
+// How many a refusal names.
+constexpr std::size_t most_named = 8;
+
+// A few names, and how many more there are.
+std::string named(const std::vector<std::string_view>& names, std::string_view between) {
+  std::string text;
+  const std::size_t count = std::min(names.size(), most_named);
+  for (std::size_t i = 0; i < count; ++i) append_all(text, {i ? between : ""sv, names[i]});
+  if (count < names.size()) append_all(text, " and % more", {names.size() - count});
+  return text;
+}
+
+// How many bytes two texts begin with in common.
+std::size_t common_start(std::string_view a, std::string_view b) {
+  std::size_t size = 0;
+  while (size < a.size() && size < b.size() && a[size] == b[size]) ++size;
+  return size;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string Allowance::message(std::string_view command) const {
+  std::vector<std::string_view> nearest(patterns.begin(), patterns.end());
+  if (nearest.size() > most_named)
+    std::stable_sort(nearest.begin(), nearest.end(), [&](std::string_view a, std::string_view b) {
+      return common_start(a, command) > common_start(b, command);
+    });
+  std::string text = "Command not in allowed list. Allowed patterns: " + named(nearest, ", "sv);
+  if (!usual) return text;
+  const std::string commands = usual_commands();
+  std::vector<std::string_view> names;
+  for (std::string_view rest = commands; !rest.empty();) names.push_back(take_part(rest, ' '));
+  append_all(text, "%; and to read or print: %",
+             {patterns.empty() ? "none" : "", named(names, " "sv)});
+  return text;
+}
 
 // policy/case.cpp ---------------------------------------------------------------------------------
 // The verdict of a case, and variables that its script never sets.
@@ -15451,12 +15593,13 @@ std::size_t Case::rank_of(Rule rule) const {
 }
 
 void Case::refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
-                  std::string_view detail) {
+                  std::string_view detail, std::string_view instead) {
   const RuleTexts& texts = texts_of(rule);
-  refuse_as(new_rank, texts.name,
-            concat("Potentially dangerous command detected: % (%); %",
-                   {texts.message, detail, texts.instead}),
-            begin, end);
+  refuse_as(
+      new_rank, texts.name,
+      concat("Potentially dangerous command detected: % (%); %",
+             {texts.message, detail, instead.empty() ? std::string_view(texts.instead) : instead}),
+      begin, end);
 }
 
 void Case::refuse_as(std::size_t new_rank, std::string_view name, std::string message,
@@ -15489,7 +15632,8 @@ void UnsetVariables::note(const shell::Command& command) {
   if (is_any(name, "source", ".")) trust_all();
   for (const shell::Word& word : command.words) {
     // A script that tests a variable knows that it may be empty.
-    if (tests && word.unset) names_.push_back(std::uint32_t{word.unset});
+    for (const std::uint16_t variable : word.unset)
+      if (tests && variable) names_.push_back(std::uint32_t{variable});
     if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
                                                        word.text.find('u') != std::string::npos)))
       trust_all();
@@ -15502,32 +15646,471 @@ bool UnsetVariables::is_set(std::uint16_t name) const {
   return false;
 }
 
+bool UnsetVariables::is_one_set(const std::array<std::uint16_t, 4>& names) const {
+  return std::any_of(names.begin(), names.end(),
+                     [this](std::uint16_t name) { return name != 0 && is_set(name); });
+}
+
 void UnsetVariables::check_removal(const Case& judged, const shell::Command& command,
                                    const Part& part) {
   constexpr std::size_t most = 16;
   const shell::Word& word = *part.word;
-  if (!word.unset || command.defined || all_trusted_ || removals_.size() == most) return;
-  // Take the variable, which is the only unknown part, out of the word. Nothing but / or /* is
+  if (!word.unset[0] || command.defined || all_trusted_ || removals_.size() == most) return;
+  // Take the variables, which are all that is not known, out of the word. Nothing but / or /* is
   // left of a dangerous one.
-  const std::size_t at = word.text.find('\0');
   std::string text = word.text;
-  if (at == std::string::npos || text.find('\0', at + 1) != std::string::npos) return;
-  text.erase(at, 1);
+  text.erase(std::remove(text.begin(), text.end(), '\0'), text.end());
+  const auto variables = std::count_if(word.unset.begin(), word.unset.end(),
+                                       [](std::uint16_t name) { return name != 0; });
+  if (word.text.size() - text.size() != static_cast<std::size_t>(variables)) return;
   PathText path;
   enter(path, text, false);
   const bool sweeping = path.names.size() == 1 && word.glob && sweeps(path.names[0]);
   if (path.root != PathText::Root::slash || (!path.names.empty() && !sweeping)) return;
-  if (is_set(word.unset)) return;
+  if (is_one_set(word.unset)) return;
   for (const std::string_view name : given_variables.list())
-    if (hash_of_name(name) == word.unset) return;
+    for (const std::uint16_t variable : word.unset)
+      if (hash_of_name(name) == variable) return;
   removals_.push_back({word.unset, word.begin, word.end,
                        concat("% is % then", {shown(judged.written(word)), text_of(path)})});
 }
 
 void UnsetVariables::finish(Case& judged) const {
   for (const Removal& removal : removals_)
-    if (judged.wants(Rule::rm_unset_variable) && !(trapped_ && is_set(removal.name)))
+    if (judged.wants(Rule::rm_unset_variable) && !(trapped_ && is_one_set(removal.names)))
       judged.refuse(Rule::rm_unset_variable, removal.begin, removal.end, removal.detail);
+}
+
+// policy/wrapper_table_internal.hpp ---------------------------------------------------------------
+// Programs that start another one, or hand a script to a shell: what the rows say of them.
+
+// What the rows say besides names of options. The rows stand in wrappers_*_internal.hpp.
+struct WrapperTerms {
+  // How a program is peeled off. Most are plain: options, and then the command. Each of the others
+  // has a function of its own, which peel() calls.
+  enum class Kind : unsigned char {
+    plain,
+    capsh,
+    console,  // editors and the like: options have commands of its own language
+    env,
+    fd,
+    files,  // does with files what another program does, whose name its row has
+    find,
+    git_config,
+    group,
+    input_only,   // what it does, it reads from standard input
+    interpreter,  // of a Language, which its row has
+    keys,         // its words are typed into another terminal
+    make,
+    nested,  // commands of tmux that have commands of tmux
+    parallel,
+    runuser,
+    screen,
+    script,
+    sed,
+    su,
+    tar,
+    xargs,
+  };
+  enum Flag : std::uint32_t {
+    // What stands before the command.
+    word_before = 1u << 0,         // a word, between the options and the command
+    options_again = 1u << 1,       // behind that word, more options
+    assignments_before = 1u << 2,  // NAME=value words
+    behind_dashes = 1u << 3,       // a word --, if there is one
+    maybe_word = 1u << 22,         // a word, perhaps: the command may be the word behind it
+    // What follows its options.
+    has_commands = 1u << 4,  // a command of its own: the row to go on with is "name command"
+    command_list = 1u << 5,  // the same, and a word ; begins the next one
+    joins_words = 1u << 6,   // the words of the command are joined to a script
+    no_command = 1u << 7,    // none; its options may stand anywhere; but see behind_dashes
+    operands_are_scripts = 1u << 8,  // of no_command: each of them
+    reads_input = 1u << 9,           // if nothing follows, the script is standard input
+    operand_is_code = 1u << 10,      // of an interpreter: the first, if no option gives code
+    // How its scripts are read.
+    known_in_part = 1u << 11,  // what is unknown in them is no reason to refuse
+    elsewhere = 1u << 12,     // the same; they run on another machine, in a container or a terminal
+    for_shell = 1u << 13,     // of a console: they are those of a shell
+    git_settings = 1u << 14,  // its options -c and --config hold a setting of git
+    reaches_host = 1u << 19,  // its options may open the host to what it runs
+    feeds_input = 1u << 20,   // what its programs read comes from elsewhere
+    runs_input = 1u << 21,    // without an operand, it runs what it reads
+    // What options of Wrapper::programs do.
+    toggles_joining = 1u << 15,  // they take no argument, and turn joins_words on, or off
+    shows = 1u << 16,            // and where they turn it on, nothing runs
+    // Of the row alone.
+    optional_arguments = 1u << 17,  // a script may be there only in the same word: --option=SCRIPT
+    longs_are_switches = 1u << 18,  // see Syntax
+  };
+};
+
+struct Wrapper : WrapperTerms {
+  std::string_view name = {};  // of the row; that of another program after same_as()
+  Kind kind = Kind::plain;
+  Language language = Language::awk;
+  std::uint32_t flags = 0;  // bits of Flag
+  Syntax syntax = {};
+  Names scripts = {};   // options whose argument is a script
+  Names programs = {};  // options whose argument is the program, or switches: see Flag
+
+  bool has(Flag flag) const { return (flags & flag) != 0; }
+};
+
+// The row of a name: of a program, or "program command" for one of its commands. False: there is
+// none.
+bool find_wrapper(std::string_view name, Wrapper& wrapper);
+NameTable wrapper_table();
+
+// Variables whose value is a command.
+inline constexpr auto command_variables = NameSet{"BROWSER",
+                                                  "EDITOR",
+                                                  "FCEDIT",
+                                                  "GIT_ASKPASS",
+                                                  "GIT_EDITOR",
+                                                  "GIT_EXTERNAL_DIFF",
+                                                  "GIT_PAGER",
+                                                  "GIT_PROXY_COMMAND",
+                                                  "GIT_SEQUENCE_EDITOR",
+                                                  "GIT_SSH",
+                                                  "GIT_SSH_COMMAND",
+                                                  "LESSCLOSE",
+                                                  "LESSOPEN",
+                                                  "MANPAGER",
+                                                  "PAGER",
+                                                  "PROMPT_COMMAND",
+                                                  "PS4",
+                                                  "RSYNC_RSH",
+                                                  "SSH_ASKPASS",
+                                                  "SUDO_ASKPASS",
+                                                  "VISUAL"};
+
+// The last parts of the names of git's and tmux's settings whose value is a command, besides
+// pager.* and alias.*, in small letters.
+inline constexpr auto command_settings =
+    NameSet{"askpass",         "clean",         "cmd",        "command", "copy-command",
+            "default-command", "default-shell", "difffilter", "driver",  "editor",
+            "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
+            "packobjectshook", "pager",         "process",    "program", "receivepack",
+            "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
+
+// policy/subject_internal.hpp ---------------------------------------------------------------------
+// The subject: one simple command of a script, while it is judged; and what judges it.
+//
+// A command is judged in all its forms. The first form is the command as it stands; what it starts
+// (env, timeout, xargs, find -exec ...) is a form of the same command, one level deeper:
+//
+//   timeout 5 env A=b sudo id      level 0
+//             env A=b sudo id      level 1
+//                     sudo id      level 2
+//
+// A text that it would hand to a shell (bash -c, ssh HOST) is a payload: the walk reads it next,
+// and the commands in it become subjects of their own.
+//
+// The functions below are called with a subject and one of its forms. They refuse what the rules
+// forbid, add forms and add payloads, and give nothing back. Each stands in a part about one kind
+// of programs; no two parts call each other in a circle.
+
+inline constexpr std::size_t no_word = static_cast<std::size_t>(-1);
+
+// One simple command while it is judged: its forms, and the payloads that the walk reads next.
+// Lives as long as the visit of the command; pointers in its forms lead into it.
+struct Subject {
+  Subject(Case& of, UnsetVariables& watched, Links& made, KnownOutput& printed,
+          const shell::Visit& visit)
+      : judged(of),
+        command(visit.command),
+        producer(visit.producer),
+        variables(watched),
+        links(made),
+        output(printed),
+        payloads(visit.payloads) {}
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
+
+  Case& judged;
+  const shell::Command& command;
+  const shell::Command* producer;  // the command that writes into its pipe, or null
+  UnsetVariables& variables;
+  Links& links;
+  KnownOutput& output;
+  std::vector<shell::Payload>& payloads;
+  std::string environment = {};             // assignments that env makes, for the shells it starts
+  const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
+  std::list<Form> forms = {};
+  std::list<std::vector<shell::Word>> generated = {};  // words of forms that are not in the script
+
+  // The command as it stands.
+  Form whole() const;
+
+  // Refuses at a word; the message shows the form, and then `follows`.
+  void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
+  // Refuses what a shell would read and what is not known before it runs. Passes in code, in holes
+  // and in a function's definition.
+  // `instead`: what to do; empty: what the rule says.
+  void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why,
+                     std::string_view instead = {});
+  // Refuses a form whose program is not known, with the same exceptions, and two for a POSIX shell.
+  // `for_asking`: the rules let it pass, but a command of ask_commands may hide there.
+  void refuse_unknown(const Form& form, bool for_asking = false);
+
+  // Where relative paths of the command begin.
+  const PathText& base();
+  // `last`: what the last name links to, if the script has made that a link.
+  PathText path_of(const Part& part, bool last = false) { return path_from(base(), part, last); }
+  PathText path_from(const PathText& directory, const Part& part, bool last = false) const;
+  // True if it leads below the place where the script starts, by a relative path with a slash.
+  bool is_own_path(const Part& part);
+  // True if it lies in the project where the script starts.
+  bool in_workspace(const PathText& path) const {
+    return judged.workspace && is_within(path, judged.start);
+  }
+  bool removal_is_protected(const Part& part, const PathText& path);
+  // `contents`: what is in the directory, not it itself.
+  bool is_kept(const PathText& path, bool contents, bool glob) const;
+
+  void add_form(const Form& form);
+  // The same, with words that are not in the script.
+  void add_form(const Form& form, std::vector<shell::Word>&& words);
+  // The words of the form from `first_argument` on are $0, $1 ...
+  void add_payload(const Form& form, std::string_view text, bool same_shell,
+                   std::size_t first_argument = no_word);
+
+ private:
+  bool has_base_ = false;
+  PathText base_ = {};
+};
+
+inline bool is_relative(const Part& part) {
+  return !part.text.empty() && part.text[0] != '/' && !part.home();
+}
+
+// A word that stands where another one does, for messages.
+shell::Word word_like(const shell::Word& place, std::string_view text);
+shell::Word unknown_word(const shell::Word& place);
+// A word in which `mark` is replaced by the text of another.
+shell::Word replace_all(Case& judged, const shell::Word& word, std::string_view mark,
+                        const shell::Word& by);
+// The form with all its words replaced so.
+void add_replaced(Subject& subject, const Form& form, std::string_view mark, const shell::Word& by);
+
+// file_uses.cpp: files ----------------------------------------------------------------------------
+
+void use_redirection(Subject& subject, const shell::Redirection& redirection);
+// Judges what a program does with a file, and collects it.
+void use_file(Subject& subject, Use use, const Part& part, bool recursive, const Form& form);
+// Refuses to write to places that commands do not write to.
+void check_place(Subject& subject, const PathText& path, const Part& part, const Form& form);
+// `tree`: with all that is below.
+void check_removal(Subject& subject, const Part& part, const PathText& path, bool tree,
+                   const Form& form);
+
+// operands.cpp, programs.cpp: programs by the tables ----------------------------------------------
+
+void judge_files(Subject& subject, const FileProgram& program, const Form& form);
+void check_refused(Subject& subject, const Form& form, std::string_view name);
+
+// host_access.cpp: what opens the host to a container ---------------------------------------------
+
+void check_host_access(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// nested_shells.cpp: texts that a shell reads -----------------------------------------------------
+
+void judge_shell(Subject& subject, const Form& form);
+// eval, source, trap and alias.
+void judge_builtin(Subject& subject, const Form& form, std::string_view name);
+// What comes in on standard input, as a script. `first`: the index of $1, which stands behind the
+// name of the shell.
+void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell);
+// A script, with the words from `first` on behind its text.
+void run_words(Subject& subject, const Form& form, std::string_view script, std::size_t first,
+               const shell::Word& word);
+// A script, and the words from `first_argument` on as $0, $1 ...
+void run_string(Subject& subject, const Form& form, const Part& part,
+                std::size_t first_argument = no_word);
+// The argument of an option that is a script, or has one behind a name: ProxyCommand=...
+void run_option(Subject& subject, const Form& form, const Part& part);
+// A script that may have any holes.
+void run_guess(Subject& subject, const Form& form, std::string_view script);
+// True if a text is not known, and has no known part but blanks.
+bool is_blank_or_unknown(std::string_view text);
+
+// interpreters.cpp: code in other languages -------------------------------------------------------
+
+void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form);
+// What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
+void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
+               const shell::Word& word);
+
+// code_input.cpp: code that comes in on standard input --------------------------------------------
+
+// True if standard input is a file that the command names.
+bool reads_file(const shell::Command& command);
+// Refuses an interpreter that runs what is not known before it runs: `curl x | python3`.
+void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// wrapped_languages.cpp: programs with a language of their own ------------------------------------
+
+// A setting of git: name=value.
+void judge_setting(Subject& subject, const Form& form, std::string_view name,
+                   std::string_view value);
+void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_tar(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form);
+// What is typed into another terminal.
+void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// find.cpp, xargs.cpp: programs that repeat a command ---------------------------------------------
+
+// The words of find that name where it begins: [first, last).
+struct FindRoots {
+  std::size_t first = 1;
+  std::size_t last = 1;
+};
+FindRoots roots_of(const Form& form);
+// True if find picks what it finds by name, path, time or owner.
+bool has_test(const Form& form, std::size_t first);
+void peel_find(Subject& subject, const Form& form);
+void peel_fd(Subject& subject, const Wrapper& wrapper, const Form& form);
+// True if the program is a file that find finds. It may be any program.
+bool is_found(const Form& form);
+// Refuses it, unless it lies below the workspace.
+void judge_found(Subject& subject, const Form& form);
+void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// wrappers.cpp: programs that start another one ---------------------------------------------------
+
+void peel(Subject& subject, const Wrapper& wrapper, const Form& whole);
+// Variables that make later commands run something: those of git and of pagers, and the files and
+// functions that shells start with.
+void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
+                    std::string_view name, std::string_view value);
+
+// lists.cpp: the lists of what is blocked and allowed ---------------------------------------------
+
+// The lists of what is blocked and of what is asked about.
+void check_listed(Subject& subject, const Form& form);
+void check_allowed(Subject& subject);
+
+}  // inner
+
+// policy/code_input.cpp ---------------------------------------------------------------------------
+// Code that an interpreter reads from its standard input, as far as it is not known.
+//
+//   curl x | python3            refused, as `curl x | sh` is
+//   python3 <(curl x)           the same
+//   curl x | python3 parse.py   passes: there, the input is data
+//   python3 < parse.py          passes, as `python3 parse.py` does: the policy reads no files
+//   python3 <(cat parse.py)     the same
+
+namespace {
+
+// Programs that print what comes from elsewhere, or what cannot be read as it stands.
+constexpr auto fetchers =
+    NameSet{"aria2c", "aws",   "axel",   "base32", "base64",   "bzcat",  "bzip2", "curl",  "fetch",
+            "ftp",    "gh",    "gpg",    "gsutil", "gunzip",   "gzip",   "http",  "https", "lftp",
+            "lynx",   "nc",    "ncat",   "netcat", "openssl",  "rclone", "rev",   "scp",   "sftp",
+            "socat",  "ssh",   "telnet", "tr",     "uudecode", "wget",   "wget2", "xh",    "xxd",
+            "xz",     "xzcat", "zcat",   "zstd",   "zstdcat"};
+
+// True if the script has a command whose output a word is.
+bool is_substituted(const Case& judged, const shell::Word& word) {
+  const std::string_view text = judged.written(word);
+  return text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos;
+}
+
+// True if a <( ) has a command that fetches something, or if what it has is not known.
+bool is_fetched(const Case& judged, const shell::Word& word) {
+  std::string_view text = judged.written(word);
+  if (!starts_with(text, "<("sv) || !ends_with(text, ")"sv)) return true;
+  text = text.substr(2, text.size() - 3);
+  bool fetches = false;
+  shell::Options options;
+  options.dialect = judged.dialect;
+  const shell::Outcome outcome = shell::walk(text, options, [&](const shell::Visit& visit) {
+    for (const shell::Word& each : visit.command.words) {
+      const std::string_view name = base_name(each.text);
+      fetches = fetches || fetchers.has(name);
+    }
+    fetches = fetches || (!visit.command.words.empty() && !visit.command.words[0].known());
+  });
+  return fetches || !outcome.complete;
+}
+
+// True if what comes in is a file, as `cat FILE |` and `< FILE` have it.
+bool is_file(const Subject& subject) {
+  if (reads_file(subject.command)) return true;
+  if (!subject.producer || subject.producer->words.size() < 2) return false;
+  const std::vector<shell::Word>& words = subject.producer->words;
+  bool files = base_name(words[0].text) == "cat"sv;
+  for (const shell::Word& word : words) files = files && !word.process && word.text != "-"sv;
+  return files;
+}
+
+// True if no part of what comes in is known, so that nothing in it can be judged. A variable may
+// hold what the script was given.
+bool is_opaque(const Subject& subject, const shell::Input& input) {
+  if (input.kind == shell::Input::Kind::unknown) return !is_file(subject);
+  if (input.kind != shell::Input::Kind::known || !is_blank_or_unknown(input.text)) return false;
+  bool substituted = false;
+  for (const shell::Redirection& redirection : subject.command.redirections)
+    substituted = substituted || is_substituted(subject.judged, redirection.target);
+  if (subject.producer)
+    for (const shell::Word& word : subject.producer->words)
+      substituted = substituted || is_substituted(subject.judged, word);
+  return substituted;
+}
+
+bool is_standard_input(std::string_view name) {
+  return is_any(name, "-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0");
+}
+
+// Where an interpreter finds its code.
+enum class Source { option, operand, input, process };
+
+Source find_source(const Wrapper& wrapper, const Form& form) {
+  const bool only_input = wrapper.has(Wrapper::runs_input);
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next()) {
+    if (each.has("f", "file") && each.part.word && is_standard_input(each.part.text))
+      return Source::input;
+    if (each.part.word && (only_input || each.is(wrapper.scripts))) return Source::option;
+    if (each.has("m", "f", "file", "p", "print", "V", "version", "h", "help"))
+      return Source::option;
+  }
+  if (wrapper.has(Wrapper::operand_is_code)) return Source::option;
+  // Behind --, php has arguments of what comes in.
+  if (wrapper.language == Language::php && each.at() > 1 && form.words[each.at() - 1].text == "--")
+    return Source::input;
+  if (each.at() >= form.size || is_standard_input(form.words[each.at()].text)) return Source::input;
+  const shell::Word& operand = form.words[each.at()];
+  return operand.process && !operand.printed ? Source::process : Source::operand;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+bool reads_file(const shell::Command& command) {
+  for (const shell::Redirection& redirection : command.redirections)
+    if (redirection.kind == shell::Redirection::Kind::read && redirection.fd == 0)
+      return redirection.target.known() && !redirection.target.process;
+  return false;
+}
+
+void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  if (wrapper.kind != Wrapper::Kind::interpreter && !wrapper.has(Wrapper::runs_input)) return;
+  const Source source = find_source(wrapper, form);
+  const std::size_t operand = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
+  const bool opaque = source == Source::process ? is_fetched(subject.judged, form.words[operand])
+                                                : is_opaque(subject, *form.input);
+  if (!opaque || source == Source::option || source == Source::operand) return;
+  Form fed = form;
+  fed.holes = false;
+  subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
 }
 
 // policy/columns_internal.hpp ---------------------------------------------------------------------
@@ -15639,6 +16222,7 @@ inline Syntax syntax_at(const NameTable& table, std::size_t row) {
 // and options without an argument:
 //   fetches           of Operands::fetch: with one of these it writes files
 //   only_prints       of Operands::unpack: with one of these it writes none
+//   removes           of Operands::pack: with one of these it removes what it has packed
 
 namespace {
 
@@ -15650,8 +16234,9 @@ struct FileColumns : ProgramColumns {
   static constexpr TableText<writes_column> writes(const char* text) { return {text}; }
   static constexpr TableText<directory_column> directory(const char* text) { return {text}; }
   static constexpr TableText<modes_column> modes(const char* text) { return {text}; }
-  // One column has these three, as no program has two of them.
+  // One column has these four, as no program has two of them.
   static constexpr TableText<modes_column> fetches(const char* text) { return {text}; }
+  static constexpr TableText<modes_column> removes(const char* text) { return {text}; }
   static constexpr TableText<modes_column> only_prints(const char* text) { return {text}; }
 
   struct Row : ProgramRow<columns> {
@@ -15668,6 +16253,10 @@ struct FileColumns : ProgramColumns {
 
 struct FileRows : FileColumns {
   static constexpr Row rows[] = {
+      {"7z", Operands::pack_command, removes("sdel")},
+      {"7za", same_as("7z")},
+      {"7zr", same_as("7z")},
+      {"7zz", same_as("7z")},
       {"bsdtar", same_as("tar")},
       {"cat", Operands::read},
       {"chgrp", Operands::change, longs("from reference")},
@@ -15685,7 +16274,11 @@ struct FileRows : FileColumns {
        reads("T upload-file"), writes("o output c cookie-jar D dump-header output-dir"),
        directory("output-dir"), fetches("O remote-name remote-name-all J remote-header-name")},
       {"cut", Operands::read, letters("bcdf"), longs("bytes characters delimiter fields")},
+      {"dc3dd", Operands::key_value},
+      {"dcfldd", Operands::key_value},
       {"dd", Operands::key_value},
+      {"ddrescue", Operands::filter, letters("bcDeEgGHiIJKLmOpPqrsTx")},
+      {"del-cli", Operands::remove_tree},
       {"diff", Operands::read, letters("ILUxXSW"), longs("exclude label unified context width")},
       {"du", Operands::read, letters("dBtX"), longs("max-depth block-size threshold exclude")},
       {"ed", Operands::write, letters("p"), longs("prompt")},
@@ -15699,6 +16292,7 @@ struct FileRows : FileColumns {
        longs("regexp file max-count context include exclude exclude-dir after-context "
              "before-context"),
        reads("f file")},
+      {"grm", same_as("rm")},
       {"gsed", same_as("sed")},
       {"gtar", same_as("tar")},
       {"head", Operands::read, letters("cn"), longs("bytes lines")},
@@ -15721,18 +16315,22 @@ struct FileRows : FileColumns {
       {"patch", Operands::patch, letters("BdDFgiopVYzr"),
        longs("directory input output strip reject-file"), reads("i input"),
        writes("o output r reject-file"), directory("d directory")},
+      {"rar", Operands::pack_command, removes("df dr dw")},
       {"readlink", Operands::read},
       {"rg", Operands::pattern, letters("ABCdefgEjMmrtT"),
        longs("regexp file glob type type-not max-count max-depth replace context"),
        reads("f file")},
+      {"rimraf", Operands::remove_tree},
       {"rm", Operands::rm},
       {"rmdir", Operands::remove},
+      {"rmtrash", same_as("rimraf")},
       {"rsync", Operands::sync, letters("efBTM"),
        longs(
            "rsh filter exclude exclude-from include include-from files-from bwlimit log-file "
            "temp-dir compare-dest copy-dest link-dest backup-dir suffix password-file port timeout "
            "chmod chown max-size min-size partial-dir out-format rsync-path block-size max-delete"),
        writes("log-file")},
+      {"safe-rm", same_as("rm")},
       {"scp", Operands::copy, letters("cDFiJloPSX")},
       {"sed", Operands::sed, letters("efl"), longs("expression file line-length"), reads("f file")},
       {"setfacl", Operands::acl, letters("mxMXns"),
@@ -15743,6 +16341,7 @@ struct FileRows : FileColumns {
       {"sort", Operands::read, letters("koStT"),
        longs("key output buffer-size field-separator temporary-directory"), writes("o output")},
       {"sponge", Operands::write},
+      {"srm", same_as("rimraf")},
       {"stat", Operands::read, letters("ct"), longs("format printf")},
       {"strings", Operands::read, letters("ntTe")},
       {"tac", Operands::read, letters("s"), longs("separator")},
@@ -15753,6 +16352,8 @@ struct FileRows : FileColumns {
        directory("C directory")},
       {"tee", Operands::write},
       {"touch", Operands::write, letters("drt"), longs("date reference time")},
+      {"trash", same_as("rimraf")},
+      {"trash-put", same_as("rimraf")},
       {"tree", Operands::read, letters("LPIoHT"), writes("o")},
       {"truncate", Operands::write, letters("rs"), longs("reference size")},
       {"uniq", Operands::filter, letters("fsw"), longs("skip-fields skip-chars check-chars")},
@@ -15765,8 +16366,10 @@ struct FileRows : FileColumns {
              "tries"),
        reads("i input-file"), writes("O output-document o output-file a P directory-prefix"),
        directory("P directory-prefix"), only_prints("O output-document spider")},
+      {"wipe", same_as("rimraf")},
       {"xxd", Operands::filter, letters("cglosR")},
       {"zcat", Operands::read},
+      {"zip", Operands::pack, letters("bnPt"), removes("m move")},
   };
 };
 
@@ -15786,8 +16389,9 @@ constexpr auto file_entries = entries_of<FileRows, FileRowEntry>([](const FileRo
 constexpr bool file_options_are_known() {
   using Columns = FileColumns;
   for (const Columns::Row& row : FileRows::rows) {
-    const bool takes_modes =
-        row.operands != Columns::Operands::fetch && row.operands != Columns::Operands::unpack;
+    using Kind = Columns::Operands;
+    const bool takes_modes = row.operands != Kind::fetch && row.operands != Kind::unpack &&
+                             row.operands != Kind::pack && row.operands != Kind::pack_command;
     for (const std::size_t column : {Columns::reads_column, Columns::writes_column,
                                      Columns::directory_column, Columns::modes_column})
       if ((column != Columns::modes_column || takes_modes) && !row.has_options(row.text(column)))
@@ -15817,289 +16421,6 @@ bool find_file_program(std::string_view name, FileProgram& program) {
   program.modes = table.at(row, Columns::modes_column);
   return true;
 }
-
-// policy/wrapper_table_internal.hpp ---------------------------------------------------------------
-// Programs that start another one, or hand a script to a shell: what the rows say of them.
-
-// What the rows say besides names of options. The rows stand in wrappers_*_internal.hpp.
-struct WrapperTerms {
-  // How a program is peeled off. Most are plain: options, and then the command. Each of the others
-  // has a function of its own, which peel() calls.
-  enum class Kind : unsigned char {
-    plain,
-    capsh,
-    console,  // editors and the like: options have commands of its own language
-    env,
-    find,
-    git_config,
-    input_only,   // what it does, it reads from standard input
-    interpreter,  // of a Language, which its row has
-    keys,         // its words are typed into another terminal
-    make,
-    nested,  // commands of tmux that have commands of tmux
-    parallel,
-    runuser,
-    screen,
-    script,
-    sed,
-    su,
-    tar,
-    xargs,
-  };
-  enum Flag : std::uint32_t {
-    // What stands before the command.
-    word_before = 1u << 0,         // a word, between the options and the command
-    options_again = 1u << 1,       // behind that word, more options
-    assignments_before = 1u << 2,  // NAME=value words
-    behind_dashes = 1u << 3,       // a word --, if there is one
-    // What follows its options.
-    has_commands = 1u << 4,  // a command of its own: the row to go on with is "name command"
-    command_list = 1u << 5,  // the same, and a word ; begins the next one
-    joins_words = 1u << 6,   // the words of the command are joined to a script
-    no_command = 1u << 7,    // none; its options may stand anywhere; but see behind_dashes
-    operands_are_scripts = 1u << 8,  // of no_command: each of them
-    reads_input = 1u << 9,           // if nothing follows, the script is standard input
-    operand_is_code = 1u << 10,      // of an interpreter: the first, if no option gives code
-    // How its scripts are read.
-    known_in_part = 1u << 11,  // what is unknown in them is no reason to refuse
-    elsewhere = 1u << 12,     // the same; they run on another machine, in a container or a terminal
-    for_shell = 1u << 13,     // of a console: they are those of a shell
-    git_settings = 1u << 14,  // its options -c and --config hold a setting of git
-    // What options of Wrapper::programs do.
-    toggles_joining = 1u << 15,  // they take no argument, and turn joins_words on, or off
-    shows = 1u << 16,            // and where they turn it on, nothing runs
-    // Of the row alone.
-    optional_arguments = 1u << 17,  // a script may be there only in the same word: --option=SCRIPT
-    longs_are_switches = 1u << 18,  // see Syntax
-  };
-};
-
-struct Wrapper : WrapperTerms {
-  std::string_view name = {};  // of the row; that of another program after same_as()
-  Kind kind = Kind::plain;
-  Language language = Language::awk;
-  std::uint32_t flags = 0;  // bits of Flag
-  Syntax syntax = {};
-  Names scripts = {};   // options whose argument is a script
-  Names programs = {};  // options whose argument is the program, or switches: see Flag
-
-  bool has(Flag flag) const { return (flags & flag) != 0; }
-};
-
-// The row of a name: of a program, or "program command" for one of its commands. False: there is
-// none.
-bool find_wrapper(std::string_view name, Wrapper& wrapper);
-NameTable wrapper_table();
-
-// Variables whose value is a command.
-inline constexpr auto command_variables = NameSet{"BROWSER",
-                                                  "EDITOR",
-                                                  "FCEDIT",
-                                                  "GIT_ASKPASS",
-                                                  "GIT_EDITOR",
-                                                  "GIT_EXTERNAL_DIFF",
-                                                  "GIT_PAGER",
-                                                  "GIT_PROXY_COMMAND",
-                                                  "GIT_SEQUENCE_EDITOR",
-                                                  "GIT_SSH",
-                                                  "GIT_SSH_COMMAND",
-                                                  "LESSCLOSE",
-                                                  "LESSOPEN",
-                                                  "MANPAGER",
-                                                  "PAGER",
-                                                  "PROMPT_COMMAND",
-                                                  "PS4",
-                                                  "RSYNC_RSH",
-                                                  "SSH_ASKPASS",
-                                                  "SUDO_ASKPASS",
-                                                  "VISUAL"};
-
-// The last parts of the names of git's and tmux's settings whose value is a command, besides
-// pager.* and alias.*, in small letters.
-inline constexpr auto command_settings =
-    NameSet{"askpass",         "clean",         "cmd",        "command", "copy-command",
-            "default-command", "default-shell", "difffilter", "driver",  "editor",
-            "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
-            "packobjectshook", "pager",         "process",    "program", "receivepack",
-            "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
-
-// policy/subject_internal.hpp ---------------------------------------------------------------------
-// The subject: one simple command of a script, while it is judged; and what judges it.
-//
-// A command is judged in all its forms. The first form is the command as it stands; what it starts
-// (env, timeout, xargs, find -exec ...) is a form of the same command, one level deeper:
-//
-//   timeout 5 env A=b sudo id      level 0
-//             env A=b sudo id      level 1
-//                     sudo id      level 2
-//
-// A text that it would hand to a shell (bash -c, ssh HOST) is a payload: the walk reads it next,
-// and the commands in it become subjects of their own.
-//
-// The functions below are called with a subject and one of its forms. They refuse what the rules
-// forbid, add forms and add payloads, and give nothing back. Each stands in a part about one kind
-// of programs; no two parts call each other in a circle.
-
-inline constexpr std::size_t no_word = static_cast<std::size_t>(-1);
-
-// One simple command while it is judged: its forms, and the payloads that the walk reads next.
-// Lives as long as the visit of the command; pointers in its forms lead into it.
-struct Subject {
-  Subject(Case& of, UnsetVariables& watched, const shell::Visit& visit)
-      : judged(of),
-        command(visit.command),
-        producer(visit.producer),
-        variables(watched),
-        payloads(visit.payloads) {}
-  Subject(const Subject&) = delete;
-  Subject& operator=(const Subject&) = delete;
-
-  Case& judged;
-  const shell::Command& command;
-  const shell::Command* producer;  // the command that writes into its pipe, or null
-  UnsetVariables& variables;
-  std::vector<shell::Payload>& payloads;
-  std::string environment = {};             // assignments that env makes, for the shells it starts
-  const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
-  std::list<Form> forms = {};
-  std::list<std::vector<shell::Word>> generated = {};  // words of forms that are not in the script
-
-  // The command as it stands.
-  Form whole() const;
-
-  // Refuses at a word; the message shows the form, and then `follows`.
-  void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
-  // Refuses what a shell would read and what is not known before it runs. Passes in code, in holes
-  // and in a function's definition.
-  void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
-  // Refuses a form whose program is not known, with the same exceptions, and two for a POSIX shell.
-  // `for_asking`: the rules let it pass, but a command of ask_commands may hide there.
-  void refuse_unknown(const Form& form, bool for_asking = false);
-
-  // Where relative paths of the command begin.
-  const PathText& base();
-  PathText path_of(const Part& part);
-  // True if it leads below the place where the script starts, by a relative path with a slash.
-  // False for all where there is a block list.
-  bool is_own_path(const Part& part);
-  bool removal_is_protected(const Part& part, const PathText& path);
-  // `contents`: what is in the directory, not it itself.
-  bool is_kept(const PathText& path, bool contents, bool glob) const;
-
-  void add_form(const Form& form);
-  // The same, with words that are not in the script.
-  void add_form(const Form& form, std::vector<shell::Word>&& words);
-  // The words of the form from `first_argument` on are $0, $1 ...
-  void add_payload(const Form& form, std::string_view text, bool same_shell,
-                   std::size_t first_argument = no_word);
-
- private:
-  bool has_base_ = false;
-  PathText base_ = {};
-};
-
-inline bool is_relative(const Part& part) {
-  return !part.text.empty() && part.text[0] != '/' && !part.home();
-}
-
-// A word that stands where another one does, for messages.
-shell::Word word_like(const shell::Word& place, std::string_view text);
-shell::Word unknown_word(const shell::Word& place);
-// A word in which `mark` is replaced by the text of another.
-shell::Word replace_all(Case& judged, const shell::Word& word, std::string_view mark,
-                        const shell::Word& by);
-// The form with all its words replaced so.
-void add_replaced(Subject& subject, const Form& form, std::string_view mark, const shell::Word& by);
-
-// file_uses.cpp: files ----------------------------------------------------------------------------
-
-void use_redirection(Subject& subject, const shell::Redirection& redirection);
-// Judges what a program does with a file, and collects it.
-void use_file(Subject& subject, Use use, const Part& part, bool recursive, const Form& form);
-// Refuses to write to places that commands do not write to.
-void check_place(Subject& subject, const PathText& path, const Part& part, const Form& form);
-// `tree`: with all that is below.
-void check_removal(Subject& subject, const Part& part, const PathText& path, bool tree,
-                   const Form& form);
-
-// operands.cpp, programs.cpp: programs by the tables ----------------------------------------------
-
-void judge_files(Subject& subject, const FileProgram& program, const Form& form);
-void check_refused(Subject& subject, const Form& form, std::string_view name);
-
-// nested_shells.cpp: texts that a shell reads -----------------------------------------------------
-
-void judge_shell(Subject& subject, const Form& form);
-// eval, source, trap and alias.
-void judge_builtin(Subject& subject, const Form& form, std::string_view name);
-// What comes in on standard input, as a script. `first`: the index of $1, which stands behind the
-// name of the shell.
-void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell);
-// A script, with the words from `first` on behind its text.
-void run_words(Subject& subject, const Form& form, std::string_view script, std::size_t first,
-               const shell::Word& word);
-// A script, and the words from `first_argument` on as $0, $1 ...
-void run_string(Subject& subject, const Form& form, const Part& part,
-                std::size_t first_argument = no_word);
-// The argument of an option that is a script, or has one behind a name: ProxyCommand=...
-void run_option(Subject& subject, const Form& form, const Part& part);
-// A script that may have any holes.
-void run_guess(Subject& subject, const Form& form, std::string_view script);
-// True if a text is not known, and has no known part but blanks.
-bool is_blank_or_unknown(std::string_view text);
-
-// interpreters.cpp: code in other languages -------------------------------------------------------
-
-void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form);
-// What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
-void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word);
-
-// wrapped_languages.cpp: programs with a language of their own ------------------------------------
-
-// A setting of git: name=value.
-void judge_setting(Subject& subject, const Form& form, std::string_view name,
-                   std::string_view value);
-void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_tar(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form);
-// What is typed into another terminal.
-void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form);
-
-// find.cpp, xargs.cpp: programs that repeat a command ---------------------------------------------
-
-// The words of find that name where it begins: [first, last).
-struct FindRoots {
-  std::size_t first = 1;
-  std::size_t last = 1;
-};
-FindRoots roots_of(const Form& form);
-// True if find picks what it finds by name, path, time or owner.
-bool has_test(const Form& form, std::size_t first);
-void peel_find(Subject& subject, const Form& form);
-// True if the program is a file that find finds. It may be any program.
-bool is_found(const Form& form);
-// Refuses it, unless it lies below the workspace.
-void judge_found(Subject& subject, const Form& form);
-void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form);
-
-// wrappers.cpp: programs that start another one ---------------------------------------------------
-
-void peel(Subject& subject, const Wrapper& wrapper, const Form& whole);
-// Variables that make later commands run something: those of git and of pagers, and the files and
-// functions that shells start with.
-void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
-                    std::string_view name, std::string_view value);
-
-// lists.cpp: the lists of what is blocked and allowed ---------------------------------------------
-
-// The lists of what is blocked and of what is asked about.
-void check_listed(Subject& subject, const Form& form);
-void check_allowed(Subject& subject);
 
 }  // inner
 
@@ -16197,7 +16518,9 @@ void use_file(Subject& subject, Use use, const Part& part, bool recursive, const
   // No rule refuses to read a file.
   if (use == Use::read && !judged.collected) return;
   if (part.text == "-"sv && (use == Use::read || use == Use::write)) return;
-  const PathText path = subject.path_of(part);
+  const bool removes = kind_of(use) == FileAccess::Kind::remove;
+  const PathText path = subject.path_of(part, !removes);
+  if (removes) subject.links.forget(path);
   // The walk gave up on following this variable, and the path may be any.
   if (subject.command.widened && recursive && is_unknown(part.text.substr(0, 1)))
     judged.too_complex = true;
@@ -16232,6 +16555,8 @@ void check_removal(Subject& subject, const Part& part, const PathText& path, boo
 //
 //   find  /srv ~/old    -name '*.sh'    -delete -fprint out    -exec sh {} ;
 //         the roots     tests           actions with files     a command, with {} for a file
+//
+// fd does the same in other words, and is judged as the find that it could be.
 //
 // The files that find will find are not known before it runs. An action is judged for the roots
 // instead. A command is judged for a protected root if there is one; a shell also for the names
@@ -16418,11 +16743,328 @@ void FindCommand::add_found(const Form& command, const shell::Word& name) {
   add_replaced(subject_, command, "{}"sv, found);
 }
 
+// fd [PATTERN [ROOT ...]] -x COMMAND [;]
+class FdCommand {
+ public:
+  FdCommand(Subject& subject, const Wrapper& wrapper, const Form& form)
+      : subject_(subject), wrapper_(wrapper), form_(form) {}
+
+  void judge() {
+    std::size_t i = 1;
+    while (i < form_.size && !starts_command(form_.words[i].text)) ++i;
+    if (i == form_.size) return;
+    std::size_t end = i + 1;
+    while (end < form_.size && form_.words[end].text != ";") ++end;
+    // Its own words stand before the command and behind it.
+    std::vector<shell::Word> own(form_.words, form_.words + i);
+    for (std::size_t k = end + 1; k < form_.size; ++k) own.push_back(shell::Word(form_.words[k]));
+    find_.push_back(shell::Word(form_.words[0]));
+    add_roots(own);
+    add_command(i, end);
+    std::size_t bytes = 0;
+    for (const shell::Word& word : find_) bytes += word.text.size() + sizeof word;
+    if (!subject_.judged.charge_bytes(bytes)) return;
+    subject_.generated.push_back(std::move(find_));
+    Form made = form_;
+    made.words = subject_.generated.back().data();
+    made.size = subject_.generated.back().size();
+    FindCommand(subject_, made).judge();
+  }
+
+ private:
+  // -x and -X may stand behind letters that take no argument: -HX.
+  static bool starts_command(std::string_view text) {
+    text = text.substr(0, text.find('='));
+    if (is_any(text, "--exec", "--exec-batch")) return true;
+    if (text.size() < 2 || text[0] != '-' || (text.back() | 0x20) != 'x') return false;
+    text.remove_prefix(1);
+    text.remove_suffix(1);
+    return text.find_first_not_of("HIuLsiaFgpl01q") == std::string_view::npos;
+  }
+  void add(std::string_view text) { find_.push_back(word_like(form_.words[0], text)); }
+  void add_roots(const std::vector<shell::Word>& own);
+  void add_command(std::size_t i, std::size_t end);
+
+  Subject& subject_;
+  const Wrapper& wrapper_;
+  const Form& form_;
+  std::vector<shell::Word> find_ = {};
+};
+
+// Behind the roots, a test stands for all that fd has.
+void FdCommand::add_roots(const std::vector<shell::Word>& own) {
+  Form form = form_;
+  form.words = own.data();
+  form.size = own.size();
+  std::string base;
+  bool tested = false, has_pattern = false, has_roots = false;
+  for (Arguments each(form, wrapper_.syntax, Order::options_anywhere); each.next();)
+    if (each.is("base-directory", "C") && each.part.word) base = concat("%/", {each.part.text});
+  for (Arguments each(form, wrapper_.syntax, Order::options_anywhere); each.next();) {
+    const Part& part = each.part;
+    tested |= each.is("e", "extension", "S", "size", "o", "owner", "changed-within",
+                      "changed-before", "newer", "older");
+    if (!part.word || (each.is_option && !each.is("search-path"))) continue;
+    if (!each.is_option && !has_pattern) {
+      has_pattern = true;
+      tested |= part.text.find_first_not_of(".*^$") != std::string_view::npos;
+      continue;
+    }
+    has_roots = true;
+    shell::Word root = word_like(
+        *part.word, is_relative(part) ? base + std::string(part.text) : std::string(part.text));
+    root.home = starts_with(root.text, "~"sv);
+    find_.push_back(std::move(root));
+  }
+  if (!has_roots) {
+    add(base.empty() ? "."sv : std::string_view(base));
+    find_.back().home = starts_with(base, "~"sv);
+  }
+  if (tested) {
+    add("-newer"sv);
+    add("."sv);
+  }
+}
+
+// The command, with {} for all placeholders that it has.
+void FdCommand::add_command(std::size_t i, std::size_t end) {
+  add("-exec"sv);
+  const std::string& option = form_.words[i].text;
+  const std::size_t equals = option.find('=');
+  if (equals != std::string::npos) add(std::string_view(option).substr(equals + 1));
+  bool placed = false;
+  for (std::size_t k = i + 1; k < end; ++k) {
+    shell::Word word = form_.words[k];
+    for (const std::string_view mark : {"{/}"sv, "{//}"sv, "{.}"sv, "{/.}"sv})
+      if (word.text == mark) word.text = "{}";
+    placed = placed || word.text.find("{}") != std::string::npos;
+    find_.push_back(std::move(word));
+  }
+  if (!placed) add("{}"sv);
+  add(";"sv);
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
 
 void peel_find(Subject& subject, const Form& form) { FindCommand(subject, form).judge(); }
+
+void peel_fd(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  FdCommand(subject, wrapper, form).judge();
+}
+
+}  // inner
+
+// policy/host_access.cpp --------------------------------------------------------------------------
+// Programs that open the host to what they start: containers with folders, devices or rights of the
+// host, namespaces of its first process, commands that its service manager runs.
+//
+//   docker run -v /:/h alpine        a folder that the system needs
+//   docker run --privileged alpine   the rights of root on the host
+//   nsenter -t 1 -m                  the namespaces of the host
+//   systemd-run id                   outside of any sandbox
+//
+// The rows of such programs have Wrapper::reaches_host.
+
+namespace {
+
+// Capabilities with which a container reaches the host, without `cap_`.
+constexpr auto container_capabilities =
+    NameSet{"all", "bpf", "dac_read_search", "sys_admin", "sys_module", "sys_rawio"};
+
+// The sockets of engines: what can write to one may start any container.
+constexpr auto engine_sockets =
+    NameSet{"containerd.sock", "crio.sock", "docker.sock", "podman.sock"};
+
+// Folders of / that give the host away, besides the protected trees.
+constexpr auto host_folders = NameSet{"home", "run", "var"};
+
+// The value of a key in a list such as type=bind,source=/; empty: it is not there.
+std::string_view value_behind(std::string_view list, std::string_view key) {
+  while (!list.empty()) {
+    std::string_view value = take_part(list, ',');
+    if (take_part(value, '=') == key) return value;
+  }
+  return {};
+}
+
+// Looks at the arguments of one program.
+class HostAccess {
+ public:
+  HostAccess(Subject& subject, const Wrapper& wrapper, const Form& form)
+      : subject_(subject), wrapper_(wrapper), form_(form) {}
+
+  bool is_found() {
+    const std::string_view name = wrapper_.name;
+    if (name == "nsenter"sv) return enters_host();
+    if (name == "chroot"sv) return changes_to_host();
+    if (name == "systemd-run"sv) return leaves_sandbox();
+    if (name == "flatpak-spawn"sv) return has_option("host");
+    if (name == "distrobox-host-exec"sv) return true;
+    if (starts_with(name, "machinectl"sv)) return is_host_machine();
+    return starts_with(name, "lxc"sv) ? opens_system_container() : opens_container();
+  }
+
+ private:
+  Arguments arguments() const { return {form_, wrapper_.syntax, Order::stop_at_operand}; }
+  bool has_option(const char* option) const {
+    for (Arguments each = arguments(); each.next();)
+      if (each.has(option)) return true;
+    return false;
+  }
+
+  bool opens_container();
+  void note_option(const Arguments& each);
+  bool opens_system_container() const;
+  bool mounts_host(const Part& source, bool writes) const;
+  bool enters_host() const;
+  bool changes_to_host() const;
+  bool leaves_sandbox() const;
+  bool is_host_machine() const;
+
+  Subject& subject_;
+  const Wrapper& wrapper_;
+  const Form& form_;
+
+  // Of a container.
+  bool opens_ = false;
+  bool traces_ = false;          // it may look into processes
+  bool sees_processes_ = false;  // those of the host
+};
+
+// containers --------------------------------------------------------------------------------------
+
+// True if a folder of the host that a container gets gives the host away.
+bool HostAccess::mounts_host(const Part& source, bool writes) const {
+  // A name without a slash is that of a volume.
+  const std::string_view text = source.text;
+  if (text.empty() || (!source.home() && text[0] != '/' && text[0] != '.')) return false;
+  const PathText path = subject_.path_of(source, true);
+  if (path.root == PathText::Root::relative) return false;
+  if (engine_sockets.has(path.names.empty() ? ""sv : path.names.back())) return true;
+  if (subject_.in_workspace(path)) return false;
+  if (path.root == PathText::Root::slash) {
+    if (path.names.empty()) return true;
+    const std::string_view top = path.names[0];
+    const bool folder =
+        host_folders.has(top) || protected_trees.has(top) || starts_with(top, "lib"sv);
+    if (path.names.size() == 1 && folder) return true;
+  }
+  bool plants = false;
+  if (writes) each_keeper(path, false, [&](Rule rule) { plants |= rule == Rule::plant; });
+  return plants;
+}
+
+// One option of docker run, or of what is like it.
+void HostAccess::note_option(const Arguments& each) {
+  const Part& part = each.part;
+  if (each.has("privileged")) opens_ |= part.text != "false"sv;
+  if (!each.is_option || !part.word) return;
+  std::string_view text = part.text;
+  if (each.has("v", "volume", "bind", "bind-ro", "D", "directory")) {
+    const std::string_view source = take_part(text, ':');
+    const std::string_view options = text.substr(std::min(text.find(':'), text.size()));
+    const bool reads = each.has("bind-ro") || options.find("ro") != std::string_view::npos;
+    opens_ |= mounts_host({source, part.word}, !reads);
+  } else if (each.has("mount")) {
+    const bool reads = text.find("readonly") != std::string_view::npos;
+    for (const std::string_view key : {"source"sv, "src"sv})
+      opens_ |= value_behind(text, "type"sv) != "volume"sv &&
+                mounts_host({value_behind(text, key), part.word}, !reads);
+  } else if (each.has("cap-add")) {
+    const std::string names = in_lower_case(text);
+    std::string_view name = names;
+    if (starts_with(name, "cap_"sv)) name.remove_prefix(4);
+    traces_ |= name == "sys_ptrace"sv;
+    opens_ |= container_capabilities.has(name);
+  } else if (each.has("pid")) {
+    sees_processes_ |= text == "host"sv;
+  } else if (each.has("overrides")) {
+    for (const char* key : {"\"privileged\"", "\"hostPath\"", "\"hostPID\""})
+      opens_ |= text.find(key) != std::string_view::npos;
+  }
+}
+
+bool HostAccess::opens_container() {
+  Arguments each = arguments();
+  while (each.next()) note_option(each);
+  if (wrapper_.has(Wrapper::options_again)) {
+    Arguments more(form_.from(each.at()), wrapper_.syntax, Order::stop_at_operand);
+    while (more.next()) note_option(more);
+  }
+  return opens_ || (traces_ && sees_processes_);
+}
+
+// lxc config device add C D disk source=/ path=/h
+bool HostAccess::opens_system_container() const {
+  for (std::size_t i = 1; i < form_.size; ++i) {
+    std::string_view value = form_.words[i].text;
+    const std::string_view key = take_part(value, '=');
+    if (key == "source"sv && mounts_host({value, &form_.words[i]}, true)) return true;
+    if (is_any(key, "security.privileged", "raw.lxc") && value != "false"sv) return true;
+  }
+  return false;
+}
+
+// the host itself ---------------------------------------------------------------------------------
+
+// With namespaces of the process 1, among them that of mounts. Without any that is named, nsenter
+// takes those for which it gets files, or all.
+bool HostAccess::enters_host() const {
+  bool first_process = false, mounts = false, others = false;
+  Arguments each = arguments();
+  while (each.next()) {
+    first_process |= each.has("t", "target") && each.part.text == "1"sv;
+    mounts |= each.has("m", "mount", "a", "all");
+    others |= each.has("u", "uts", "i", "ipc", "n", "net", "p", "pid", "C", "cgroup", "U", "user",
+                       "T", "time");
+  }
+  for (std::size_t i = 1; i < std::min(each.at(), form_.size); ++i)
+    if (form_.words[i].text.find("/proc/1/ns/mnt") != std::string::npos) return true;
+  return first_process && (mounts || !others);
+}
+
+bool HostAccess::changes_to_host() const {
+  const std::size_t i = arguments().skip();
+  if (i >= form_.size) return false;
+  const PathText path = subject_.path_of(part_of(form_.words[i]));
+  bool found = false;
+  each_keeper(path, false, [&](Rule rule) { found |= rule == Rule::host_access; });
+  return found;
+}
+
+// What the manager of the system starts is in no sandbox of ours. A scope stays where it is.
+bool HostAccess::leaves_sandbox() const {
+  bool as_root = false, stays = false, starts = false;
+  Arguments each = arguments();
+  while (each.next()) {
+    as_root |= each.has("uid") && is_any(each.part.text, "0", "root");
+    stays |= each.has("user", "scope", "help", "version", "h");
+    starts |= each.has("t", "pty", "S", "shell");
+  }
+  return as_root || (!stays && (starts || each.at() < form_.size));
+}
+
+// Without a machine, or as root@ and root@.host, it is the host.
+bool HostAccess::is_host_machine() const {
+  const std::size_t i = arguments().skip();
+  if (i >= form_.size) return true;
+  const std::string_view name = form_.words[i].text;
+  const std::size_t at = name.find('@');
+  const std::string_view machine = at == std::string_view::npos ? name : name.substr(at + 1);
+  return is_any(machine, "", ".host");
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void check_host_access(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  if (!subject.judged.wants(Rule::host_access)) return;
+  if (HostAccess(subject, wrapper, form).is_found())
+    subject.refuse(Rule::host_access, form.words[0], form);
+}
 
 }  // inner
 
@@ -16794,10 +17436,11 @@ void read_code(Subject& subject, Language language, std::string_view code, const
 //                  |        is its name or its request refused?  programs.cpp
 //                  |        what does it do with files?          operands.cpp, file_uses.cpp
 //                  |        does it start another program?       wrappers.cpp, find.cpp, xargs.cpp
+//                  |             with the host in its hands?     host_access.cpp
 //                  |             +--> a new form of the command
 //                  |        does a shell read a text?            nested_shells.cpp,
 //                  |             |                               wrapped_languages.cpp,
-//                  +-- payload --+                               interpreters.cpp
+//                  +-- payload --+                               interpreters.cpp, code_input.cpp
 //
 // No objection ends the walk: a syntax error at the end of a script outranks all before it, as
 // nothing of the script would run. case_internal.hpp says how the verdict is found.
@@ -16808,7 +17451,8 @@ void read_code(Subject& subject, Language language, std::string_view code, const
 // exactly these verdicts.
 
 // Judges the commands of one walk over a script. Its findings go to the case; of its own it knows
-// which variables the script has set.
+// which variables the script has set, which links it has made, and
+// what of its output is known.
 class Judge {
  public:
   explicit Judge(Case& judged) : case_(judged) {}
@@ -16819,6 +17463,8 @@ class Judge {
  private:
   Case& case_;
   UnsetVariables variables_ = {};
+  Links links_ = {};
+  KnownOutput output_ = {};
 };
 
 }  // inner
@@ -16828,9 +17474,21 @@ class Judge {
 
 namespace {
 
+// The row of programs that have many names: ld-linux-x86-64.so.2 loads a program, qemu-x86_64 runs
+// one for another machine.
+std::string_view family_of(std::string_view name) {
+  if (starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos) return "ld.so"sv;
+  if (!starts_with(name, "qemu-"sv)) return name;
+  const std::string_view kind = name.substr(5, name.find_first_of("-.", 5) - 5);
+  return is_any(kind, "ga", "img", "io", "nbd", "pr", "storage", "system") ? name : "qemu-user"sv;
+}
+
 // A program may be refused, use files and set variables. Besides, it is one of a wrapper, a shell,
 // an interpreter with a version, and a builtin: the first that fits.
 void judge_program(Subject& subject, const Form& form, std::string_view name) {
+  // rimraf@5: a package with its version.
+  if (const std::size_t at = name.find('@', 1); at != std::string_view::npos)
+    name = name.substr(0, at);
   check_refused(subject, form, name);
   FileProgram program;
   if (find_file_program(name, program)) judge_files(subject, program, form);
@@ -16842,8 +17500,7 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
     }
   }
   Wrapper wrapper;
-  const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
-  if (find_wrapper(loader ? "ld.so"sv : name, wrapper)) return peel(subject, wrapper, form);
+  if (find_wrapper(family_of(name), wrapper)) return peel(subject, wrapper, form);
   if (shells.has(name)) return judge_shell(subject, form);
   // python3.11 is python.
   const std::string_view language = name.substr(0, name.find_last_not_of("0123456789.") + 1);
@@ -16853,23 +17510,62 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
   judge_builtin(subject, form, name);
 }
 
+// Calls `take` with the names of all programs that the tables know.
+void each_program(FunctionRef<void(std::string_view)> take) {
+  for (const NameTable& table : {refused_table(), file_table(), wrapper_table()})
+    for (std::size_t row = 0; row < table.rows; ++row) take(table.name(row));
+  for (const std::string_view name : shells.list()) take(name);
+}
+
+// True if a program that a blocked pattern names may be the one that a name with * stands for.
+bool may_be_blocked(const Case& judged, const Form& form, std::string_view name) {
+  const std::string text = join(form);
+  const std::string_view rest = std::string_view(text).substr(form.words[0].text.size());
+  for (const Regex& regex : judged.terms.blocked) {
+    // The words of the pattern are what it may be about.
+    const std::string_view pattern = regex.pattern();
+    for (std::size_t i = 0; i < pattern.size();) {
+      std::size_t end = i;
+      while (end < pattern.size() && (is_name_char(pattern[end]) || pattern[end] == '-')) ++end;
+      const std::string_view word = pattern.substr(i, end - i);
+      if (!word.empty() && glob_matches(name, word) && regex.full_match(concat({word, rest})))
+        return true;
+      i = end + 1;
+    }
+  }
+  return false;
+}
+
 // A pattern may stand for any of the programs that the tables know: judges it as each of them.
 void judge_pattern(Subject& subject, const Form& form, std::string_view pattern) {
   constexpr std::size_t longest = 256;
   constexpr std::size_t cost = 64;
   Case& judged = subject.judged;
   if (!judged.charge_words(cost)) return;
-  bool matched = false;
-  const auto try_name = [&](std::string_view name) {
-    if (pattern.size() > longest || !glob_matches(pattern, name)) return;
-    matched = true;
-    if (judged.charge_words(form.size)) judge_program(subject, form, name);
-  };
-  for (const NameTable& table : {refused_table(), file_table(), wrapper_table()})
-    for (std::size_t row = 0; row < table.rows; ++row) try_name(table.name(row));
-  for (const std::string_view name : shells.list()) try_name(name);
-  const bool blocking = !judged.terms.blocked.empty();
-  if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
+  const bool own = subject.is_own_path(part_of(form.words[0]));
+  std::string_view matched;
+  bool several = false;
+  if (pattern.size() <= longest)
+    each_program([&](std::string_view name) {
+      if (!glob_matches(pattern, name)) return;
+      several = several || (!matched.empty() && matched != name);
+      matched = name;
+    });
+  const std::size_t rank = judged.rank;
+  const Verdict before = several && own ? judged.verdict : Verdict();
+  if (!matched.empty())
+    each_program([&](std::string_view name) {
+      if (glob_matches(pattern, name) && judged.charge_words(form.size))
+        judge_program(subject, form, name);
+    });
+  // Which of several it is stays open: the refusal names none of them.
+  if (own && several && judged.rank < rank && judged.rank_of(Rule::unknown_command) < rank) {
+    judged.rank = rank;
+    judged.verdict = before;
+    return subject.refuse_unknown(form);
+  }
+  const bool hides = own ? may_be_blocked(judged, form, pattern) : !judged.terms.blocked.empty();
+  if (hides || (matched.empty() && form.words[0].text.find('/') == std::string::npos))
     return subject.refuse_unknown(form);
   subject.refuse_unknown(form, true);
 }
@@ -16883,8 +17579,10 @@ void judge_form(Subject& subject, const Form& form) {
   if (form.roots && is_found(form)) return judge_found(subject, form);
   if (!word.known() || word.process) {
     const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
-    const bool blocking = !subject.judged.terms.blocked.empty();
-    const bool refused = (word.split && blocking) || word.process || !known_name;
+    // A variable that is not quoted may bring a blocked command with it.
+    const bool hides = word.split && !subject.judged.terms.blocked.empty() &&
+                       subject.judged.written(word).find_first_of("(`") == std::string_view::npos;
+    const bool refused = hides || word.process || !known_name;
     if (refused || word.split) subject.refuse_unknown(form, !refused);
     // If $PY is empty, the next word is the command: also in what only bash takes for arithmetic.
     const bool posix = subject.judged.dialect == shell::Dialect::posix;
@@ -16895,6 +17593,8 @@ void judge_form(Subject& subject, const Form& form) {
     // build/* is some file of the workspace, and names no program.
     if (sweeps(name) && subject.is_own_path(part_of(word)))
       return subject.refuse_unknown(form, true);
+    // Elsewhere, such a pattern names all programs and none.
+    if (sweeps(name) && !subject.judged.terms.blocked.empty()) return subject.refuse_unknown(form);
     return judge_pattern(subject, form, name);
   }
   if (!name.empty()) judge_program(subject, form, name);
@@ -16907,8 +17607,9 @@ CODEEXEC_INNER {
 void Judge::visit(const shell::Visit& visit) {
   if (case_.too_complex) return;
   const shell::Command& command = visit.command;
-  Subject subject(case_, variables_, visit);
+  Subject subject(case_, variables_, links_, output_, visit);
   variables_.note(command);
+  output_.note(case_, command);
   if (case_.dialect == shell::Dialect::bash && !command.words.empty() &&
       is_any(command.words[0].text, "[[", "(("))
     case_.tests.push_back(
@@ -16933,6 +17634,270 @@ void Judge::visit(const shell::Visit& visit) {
   }
   if (!command.tolerant && !command.holes && !command.compound && !case_.terms.allows_all())
     check_allowed(subject);
+}
+
+}  // inner
+
+// policy/known_output.cpp -------------------------------------------------------------------------
+// What known programs print to be evaluated by a shell: `eval "$(brew shellenv)"`.
+//
+//   {"brew", verbs("shellenv")},
+//
+// A row has a program, and its commands of that kind. Without them, only options may follow. Where
+// instead() names a form that can be judged, the output is refused all the same, with this advice.
+
+namespace {
+
+struct OutputColumns : ProgramColumns {
+  enum : std::size_t { verbs_column = 1, columns };
+  static constexpr TableText<verbs_column> verbs(const char* text) { return {text}; }
+  struct Instead {
+    const char* text;
+  };
+  static constexpr Instead instead(const char* text) { return {text}; }
+
+  struct Row : ProgramRow<columns> {
+    using ProgramRow<columns>::add;
+    template <class... More>
+    constexpr Row(const char* name, More... more) : ProgramRow<columns>(name) {
+      (add(more), ...);
+    }
+    constexpr void add(Instead given) { advice = given.text; }
+
+    const char* advice = nullptr;
+  };
+};
+
+struct OutputRows : OutputColumns {
+  static constexpr Row rows[] = {
+      {"brew", verbs("shellenv")},
+      {"conda", verbs("shell.bash shell.dash shell.posix shell.zsh"),
+       instead("run the command in it: conda run -n NAME COMMAND")},
+      {"dircolors"},
+      {"direnv", verbs("export hook"), instead("run the command with it: direnv exec . COMMAND")},
+      {"docker-machine", verbs("env")},
+      {"fnm", verbs("completions env"),
+       instead("run the command with it: fnm exec --using VERSION COMMAND")},
+      {"fzf"},
+      {"gh", verbs("completion")},
+      {"goenv", verbs("init"), instead("run the command with it: goenv exec COMMAND")},
+      {"gpg-agent"},
+      {"helm", verbs("completion")},
+      {"jenv", verbs("init"), instead("run the command with it: jenv exec COMMAND")},
+      {"keychain"},
+      {"kubectl", verbs("completion")},
+      {"luarocks", verbs("path")},
+      {"mamba", verbs("shell shell.bash"),
+       instead("run the command in it: mamba run -n NAME COMMAND")},
+      {"micromamba", verbs("shell"),
+       instead("run the command in it: micromamba run -n NAME COMMAND")},
+      {"minikube", verbs("completion docker-env")},
+      {"mise", verbs("activate env hook-env"),
+       instead("run the command with it: mise exec -- COMMAND")},
+      {"nodenv", verbs("init"), instead("run the command with it: nodenv exec COMMAND")},
+      {"npm", verbs("completion")},
+      {"opam", verbs("config env"), instead("run the command with it: opam exec -- COMMAND")},
+      {"pip", verbs("completion")},
+      {"pixi", verbs("completion shell-hook"),
+       instead("run the command with it: pixi run COMMAND")},
+      {"poetry", verbs("completions")},
+      {"pyenv", verbs("init virtualenv-init"),
+       instead("run the command with it: pyenv exec COMMAND")},
+      {"rbenv", verbs("init"), instead("run the command with it: rbenv exec COMMAND")},
+      {"resize"},
+      {"ssh-agent", instead("run the command under it: ssh-agent COMMAND")},
+      {"starship", verbs("init")},
+      {"thefuck"},
+      {"tset"},
+      {"uv", verbs("generate-shell-completion")},
+      {"zoxide", verbs("init")},
+  };
+};
+
+constexpr auto packed_output = pack_names<ProgramSource<OutputRows>>();
+static_assert(packed_output.is_sorted(), "sort the rows by name, each once");
+
+// getopt quotes what it is given, in its present form: with -o, and without -u.
+bool is_quoting(const shell::Command& command) {
+  bool present = false;
+  for (const shell::Word& word : command.words) {
+    if (word.text == "--") break;
+    present = present || starts_with(word.text, "-o"sv) || starts_with(word.text, "--o"sv);
+    if (starts_with(word.text, "-u"sv) || starts_with(word.text, "--u"sv)) return false;
+  }
+  return present;
+}
+
+// Not a program that the script may have made.
+bool is_installed(std::string_view program) {
+  const std::size_t slash = program.find('/');
+  if (slash == std::string_view::npos) return !is_unknown(program);
+  if (program[0] != '/') return (program[0] == '~' || program[0] == '\0');
+  return !starts_with(program, "/tmp/"sv) && !starts_with(program, "/var/tmp/"sv) &&
+         !starts_with(program, "/dev/"sv) && !starts_with(program, "/proc/"sv);
+}
+
+KnownOutput::Output output_of(const shell::Command& command) {
+  if (command.words.empty() || !is_installed(command.words[0].text)) return {};
+  const std::string_view name = base_name(command.words[0].text);
+  if (name == "getopt"sv) return {is_quoting(command), {}};
+  const NameTable table = packed_output.table();
+  const std::size_t row = table.find(name);
+  if (row == table.rows) return {};
+  const Names verbs = table.at(row, OutputColumns::verbs_column);
+  bool known = verbs.empty();
+  for (std::size_t i = 1; i < command.words.size(); ++i) {
+    const std::string_view text = command.words[i].text;
+    if (starts_with(text, "-"sv)) continue;
+    known = verbs.has(text);
+    break;
+  }
+  const char* const advice = OutputRows::rows[row].advice;
+  if (!known || !advice) return {known, {}};
+  return {false, advice};
+}
+
+// The command in $(...), `...` or <(...), without quotes around it; empty: it is none of these.
+std::string_view substituted(std::string_view text) {
+  if (text.size() > 1 && text[0] == '"' && text.back() == '"')
+    text = text.substr(1, text.size() - 2);
+  if (starts_with(text, "set -- "sv)) text.remove_prefix(7);
+  if (text.size() > 2 && text[0] == '`' && text.back() == '`')
+    return text.substr(1, text.size() - 2);
+  const bool opened = starts_with(text, "$("sv) || starts_with(text, "<("sv);
+  return opened && ends_with(text, ")"sv) ? text.substr(2, text.size() - 3) : std::string_view();
+}
+
+// The name in $name or ${name}; empty: it is something else.
+std::string_view variable_in(std::string_view text) {
+  if (text.size() > 1 && text[0] == '"' && text.back() == '"')
+    text = text.substr(1, text.size() - 2);
+  if (!starts_with(text, "$"sv)) return {};
+  text.remove_prefix(1);
+  if (starts_with(text, "{"sv) && ends_with(text, "}"sv)) text = text.substr(1, text.size() - 2);
+  return is_name(text) ? text : std::string_view();
+}
+
+// True if a loop may set the variable: for NAME in ...
+bool is_looped(std::string_view script, std::string_view variable) {
+  for (const char* keyword : {"for", "select"})
+    if (script.find(concat("% %", {keyword, variable})) != std::string_view::npos) return true;
+  return false;
+}
+
+// True if a script begins with the name of such a program: most do not, and are not read.
+bool begins_with_program(std::string_view script) {
+  script.remove_prefix(std::min(script.find_first_not_of(" \t\n\"'"), script.size()));
+  const std::string_view name = base_name(script.substr(0, script.find_first_of(" \t\n\"'")));
+  const NameTable table = packed_output.table();
+  return name == "getopt"sv || table.find(name) != table.rows;
+}
+
+// The output of a text that is a substitution with one command.
+KnownOutput::Output output_in(const Case& judged, std::string_view text) {
+  const std::string_view script = substituted(text);
+  if (script.empty() || !begins_with_program(script)) return {};
+  std::size_t commands = 0;
+  KnownOutput::Output output;
+  shell::Options options;
+  options.dialect = judged.dialect;
+  const shell::Outcome outcome = shell::walk(script, options, [&](const shell::Visit& visit) {
+    ++commands;
+    output = output_of(visit.command);
+  });
+  return outcome.complete && commands == 1 ? output : KnownOutput::Output();
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void KnownOutput::note(const Case& judged, const shell::Command& command) {
+  for (const shell::Assignment& assignment : command.assignments) {
+    std::string_view text = judged.written(assignment.value);
+    if (starts_with(text, assignment.name)) take_part(text, '=');
+    const Output output = assignment.value.known() ? Output() : output_in(judged, text);
+    const std::uint16_t name = hash_of_name(assignment.name);
+    const auto found = std::find_if(variables_.begin(), variables_.end(),
+                                    [name](const Variable& one) { return one.name == name; });
+    if (found != variables_.end())
+      found->output.known = found->output.known && output.known;
+    else if (output.known || !output.instead.empty())
+      variables_.push_back({name, output});
+  }
+  if (command.words.empty()) return;
+  const std::string_view name = command.words[0].text;
+  const NameTable table = packed_output.table();
+  // What else sets variables.
+  if (is_any(name, "read", "mapfile", "readarray", "getopts", "printf", "source", ".", "declare",
+             "local"))
+    variables_.clear();
+  shadowed_ = shadowed_ || name == "alias"sv ||
+              (command.own && (name == "getopt"sv || table.find(name) != table.rows));
+}
+
+KnownOutput::Output KnownOutput::find(const Case& judged, const shell::Word& word) const {
+  if (shadowed_) return {};
+  const std::string_view text = judged.written(word);
+  const std::string_view variable = variable_in(text);
+  if (variable.empty()) return output_in(judged, text);
+  if (is_looped(judged.script, variable)) return {};
+  const std::uint16_t name = hash_of_name(variable);
+  for (const Variable& one : variables_)
+    if (one.name == name) return one.output;
+  return {};
+}
+
+}  // inner
+
+// policy/links.cpp --------------------------------------------------------------------------------
+// Links that a script makes, and where paths lead through them.
+
+namespace {
+
+// A path out of its text.
+PathText path_of_text(const std::string& text, PathText::Root root) {
+  PathText path;
+  enter(path, text, root == PathText::Root::home);
+  return path;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void Links::note(const PathText& name, const PathText& target) {
+  constexpr std::size_t most = 64;
+  forget(name);
+  if (links_.size() == most) return;
+  links_.emplace_front();
+  Link& link = links_.front();
+  link.name_text = text_of(name);
+  link.target_text = text_of(target);
+  link.name = path_of_text(link.name_text, name.root);
+  link.target = path_of_text(link.target_text, target.root);
+}
+
+void Links::forget(const PathText& name) {
+  links_.remove_if([&](const Link& link) {
+    return link.name.names == name.names && is_within(link.name, name);
+  });
+}
+
+void Links::follow(PathText& path, bool last) const {
+  constexpr int most = 4;  // links on the way of one path
+  for (int round = 0; round < most; ++round) {
+    const Link* found = nullptr;
+    for (const Link& link : links_) {
+      const bool inside = path.names.size() > link.name.names.size();
+      if (!found && (inside || last) && is_within(path, link.name)) found = &link;
+    }
+    if (!found) return;
+    PathText behind = found->target;
+    for (std::size_t i = found->name.names.size(); i < path.names.size(); ++i)
+      behind.names.push_back(path.names[i]);
+    path = std::move(behind);
+  }
 }
 
 }  // inner
@@ -17123,7 +18088,7 @@ void check_allowed(Subject& subject) {
   if (subject.command.words.empty() && !text.empty()) text.pop_back();
   subject.judged.refuse_as(
       allowed_rank, "allowed-commands",
-      concat("% (not allowed: %)", {subject.judged.terms.allowed_message, shown(text)}),
+      concat("% (not allowed: %)", {subject.judged.terms.allowance.message(text), shown(text)}),
       subject.command.begin, subject.command.end);
 }
 
@@ -17259,8 +18224,12 @@ void run_option(Subject& subject, const Form& form, const Part& part) {
   const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
   if (at != std::string_view::npos &&
-      (is_any(key, "exec", "system", "shell") || ends_with(key, "command"sv)))
+      (is_any(key, "exec", "system", "shell") || ends_with(key, "command"sv))) {
+    // Behind a comma, socat has options.
+    const bool address = text[at] == ':';
     text.remove_prefix(at + 1);
+    if (address) text = text.substr(0, text.find(','));
+  }
   if (form.holes) return run_guess(subject, form, text);
   run_string(subject, form, {text, part.word});
 }
@@ -17309,6 +18278,10 @@ bool check_script_file(Subject& subject, const Form& form, const shell::Word& wo
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
                           (starts_with(text, "/proc/"sv) && text.find("/fd/") != std::string::npos);
+  if (word.process && subject.output.find(subject.judged, word).known) {
+    subject.judged.understood = false;
+    return false;
+  }
   if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
     subject.refuse_opaque(form, word, "the script is not known before it runs"sv);
   else
@@ -17327,7 +18300,15 @@ bool is_followed(const shell::Command& command, const Form& form) {
 void judge_eval(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     if (form.words[i].known() && !form.words[i].glob) continue;
-    subject.refuse_opaque(form, form.words[i], "part of it is not known before it runs"sv);
+    const KnownOutput::Output output = subject.output.find(subject.judged, form.words[i]);
+    if (output.known) {
+      subject.judged.understood = false;
+      subject.output.pass(subject.command);
+      continue;
+    }
+    subject.refuse_opaque(form, form.words[i], "part of it is not known before it runs"sv,
+                          output.instead.empty() ? "write out the commands that it is to evaluate"sv
+                                                 : output.instead);
     break;
   }
   if (!is_followed(subject.command, form) && form.size > 1)
@@ -17473,16 +18454,18 @@ class OperandReader {
  private:
   // What the options say of the operands.
   struct Given {
-    Part directory = {};       // where the operands are written to
-    Part archive = {};         // of tar
-    bool tree = false;         // -r, or options that are not known
-    bool in_place = false;     // sed -i
-    bool has_pattern = false;  // a pattern or a mode is given by an option
-    bool removes = false;      // shred -u, rsync --delete
-    bool only_shows = false;   // -n
-    bool packs = false;        // tar -c
-    bool unpacks = false;      // tar -x
-    bool fetches = false;      // an option of the last column of fetch and unpack
+    Part directory = {};           // where the operands are written to
+    Part archive = {};             // of tar
+    bool tree = false;             // -r, or options that are not known
+    bool in_place = false;         // sed -i
+    bool has_pattern = false;      // a pattern or a mode is given by an option
+    bool removes = false;          // shred -u, rsync --delete, tar --remove-files, zip -m
+    bool removes_sources = false;  // rsync --remove-source-files
+    bool symbolic = false;         // ln -s
+    bool only_shows = false;       // -n
+    bool packs = false;            // tar -c
+    bool unpacks = false;          // tar -x
+    bool fetches = false;          // an option of the last column of fetch and unpack
   };
 
   bool is(Operands kind) const { return program_.operands == kind; }
@@ -17505,6 +18488,8 @@ class OperandReader {
   void use_settings();
   void use_archive();
   void use_downloads();
+  void use_packed();
+  void make_links();
   void copy_files();
   void write_below(std::size_t first, std::size_t last);
   void check_mode(const Part& mode);
@@ -17533,7 +18518,10 @@ void OperandReader::note_option(std::string_view name, const Part& argument) {
   if (lists_option(program_.directory, name)) given_.directory = argument;
   given_.tree |= abbreviates(name, "R", "a", "r", "recursive");
   given_.in_place |= abbreviates(name, "i", "in-place");
-  given_.has_pattern |= abbreviates(name, "e", "f", "regexp", "expression", "file", "reference");
+  // The -f of chmod is another one.
+  given_.has_pattern |= is(Operands::chmod) || is(Operands::change)
+                            ? abbreviates(name, "reference")
+                            : abbreviates(name, "e", "f", "regexp", "expression", "file");
   given_.only_shows |= abbreviates(name, "n", "dry-run");
   switch (program_.operands) {
     case Operands::shred:
@@ -17541,11 +18529,19 @@ void OperandReader::note_option(std::string_view name, const Part& argument) {
       return;
     case Operands::sync:
       given_.removes |= starts_with(name, "del"sv);
+      given_.removes_sources |= abbreviates(name, "remove-source-files", "remove-sent-files");
+      return;
+    case Operands::link:
+      given_.symbolic |= abbreviates(name, "s", "symbolic");
+      return;
+    case Operands::pack:
+      given_.removes |= lists_option(program_.modes, name);
       return;
     case Operands::tar:
       note_letters(name.size() == 1 ? name : std::string_view());
       given_.packs |= abbreviates(name, "create", "append", "update", "catenate", "concatenate");
       given_.unpacks |= abbreviates(name, "extract", "get");
+      given_.removes |= abbreviates(name, "remove-files");
       if (abbreviates(name, "f", "file")) given_.archive = argument;
       return;
     case Operands::fetch:
@@ -17574,11 +18570,16 @@ void OperandReader::use_operands() {
     case Operands::none:
     case Operands::git:
       return;
-    case Operands::copy:
     case Operands::link:
+      copy_files();
+      return make_links();
+    case Operands::copy:
     case Operands::move:
     case Operands::sync:
       return copy_files();
+    case Operands::pack:
+    case Operands::pack_command:
+      return use_packed();
     case Operands::filter:
       use_some(Use::read, 0, 1);
       return use_some(Use::write, 1, 2);
@@ -17623,6 +18624,8 @@ void OperandReader::use_alike() {
       return use_some(Use::remove, 0, no_word);
     case Operands::rm:
       return use_some(given_.tree ? Use::remove_tree : Use::remove, 0, no_word);
+    case Operands::remove_tree:
+      return use_some(Use::remove_tree, 0, no_word);
     case Operands::shred:
       use_some(Use::write, 0, no_word);
       if (given_.removes) use_some(Use::remove, 0, no_word);
@@ -17652,9 +18655,54 @@ void OperandReader::use_archive() {
   }
   if (given_.archive.word && !is_remote(given_.archive.text))
     use_one(given_.packs ? Use::write : Use::read, given_.archive);
+  if (given_.packs && given_.removes) {
+    const PathText directory =
+        given_.directory.word ? subject_.path_of(given_.directory) : subject_.base();
+    for (std::size_t i = members; i < operands_.size(); ++i)
+      check_removal(subject_, operands_[i], subject_.path_from(directory, operands_[i]), true,
+                    form_);
+  }
   if (!given_.unpacks) return;
   if (given_.directory.word) use_one(Use::write, given_.directory);
   write_below(members, operands_.size());
+}
+
+// Files that are put into an archive, and removed then. Options of the command kind are words of
+// their own: -sdel. Before the archive, that has a command: rar m.
+void OperandReader::use_packed() {
+  const bool has_command = is(Operands::pack_command);
+  for (std::size_t i = 1; i < form_.size && has_command; ++i) {
+    const std::string_view text = form_.words[i].text;
+    given_.removes |= starts_with(text, "-"sv) && program_.modes.has(text.substr(1));
+  }
+  if (has_command && !operands_.empty()) given_.removes |= is_any(operands_[0].text, "m", "mf");
+  const std::size_t archive = has_command ? 1 : 0;
+  use_some(Use::write, archive, archive + 1);
+  use_some(given_.removes ? Use::remove_tree : Use::read, archive + 1, no_word);
+}
+
+// Where the new links lead. A single name may be that of a directory, which gets the link.
+void OperandReader::make_links() {
+  std::size_t sources = operands_.size();
+  Part target = given_.directory;
+  if (!target.word && sources > 1) target = operands_[--sources];
+  const PathText directory = target.word ? subject_.path_of(target, true) : subject_.base();
+  // A symbolic link leads on from where it lies.
+  PathText from = given_.symbolic ? directory : subject_.base();
+  const bool is_name = given_.symbolic && target.word && !given_.directory.word;
+  if (is_name && !from.names.empty()) from.names.pop_back();
+  for (std::size_t i = 0; i < sources; ++i) {
+    const Part& source = operands_[i];
+    PathText name = directory;
+    const PathText to = subject_.path_from(from, source, true);
+    if (to.root == PathText::Root::relative || subject_.in_workspace(to)) continue;
+    if (target.word && !given_.directory.word && sources == 1)
+      subject_.links.note(subject_.path_of(target), to);
+    const std::string_view last = base_name(source.text);
+    if (last.empty() || last == "."sv || last == ".."sv) continue;
+    name.names.push_back(last);
+    subject_.links.note(name, to);
+  }
 }
 
 // A file from elsewhere gets the last name of its address.
@@ -17669,20 +18717,23 @@ void OperandReader::use_downloads() {
 void OperandReader::copy_files() {
   const bool moves = is(Operands::move);
   const bool syncs = is(Operands::sync);
+  const bool removes = given_.removes_sources && !given_.only_shows;
   if (!given_.directory.word && operands_.size() < 2) return;
   const Part target = given_.directory.word ? given_.directory : operands_.back();
-  if (!given_.directory.word) operands_.pop_back();
-  for (const Part& source : operands_)
+  const std::size_t sources = operands_.size() - (given_.directory.word ? 0 : 1);
+  for (std::size_t i = 0; i < sources; ++i) {
+    const Part& source = operands_[i];
     if (!is(Operands::link) && !(syncs && is_remote(source.text)))
-      use_one(moves ? Use::move : Use::read, source, given_.tree || form_.in_find);
+      use_one(moves || removes ? Use::move : Use::read, source, given_.tree || form_.in_find);
+  }
   if (syncs && is_remote(target.text)) return;
   use_one(moves ? Use::mv_target : Use::copy_target, target);
-  const PathText path = subject_.path_of(target);
+  const PathText path = subject_.path_of(target, true);
   if (syncs && given_.removes && !given_.only_shows)
     check_removal(subject_, target, path, false, form_);
   // A directory gets files of the same names.
-  for (const Part& operand : operands_) {
-    std::string_view source = operand.text;
+  for (std::size_t i = 0; i < sources; ++i) {
+    std::string_view source = operands_[i].text;
     // To rsync, a/ is what is in a: there is no name to add.
     while (!syncs && ends_with(source, "/"sv)) source.remove_suffix(1);
     PathText copy = path;
@@ -17699,9 +18750,7 @@ void OperandReader::write_below(std::size_t first, std::size_t last) {
       given_.directory.word ? subject_.path_of(given_.directory) : subject_.base();
   if (first >= last) check_place(subject_, directory, part_of(form_.words[0]), form_);
   for (std::size_t i = first; i < last; ++i) {
-    PathText path = directory;
-    enter(path, operands_[i].text, operands_[i].home());
-    check_place(subject_, path, operands_[i], form_);
+    check_place(subject_, subject_.path_from(directory, operands_[i], true), operands_[i], form_);
   }
 }
 
@@ -17833,7 +18882,7 @@ struct Policy::Compiled {
   std::list<Regex> starts_blocked = {};
   std::uint32_t ask_rules = 0;  // of `rules`
   std::list<Regex> asked = {};
-  std::string allowed_message = {};
+  Allowance allowance = {};
   std::size_t max_command_bytes = 0;
 
   // Each of these gives a refusal, or an allowing verdict when it has no objection.
@@ -17887,7 +18936,7 @@ struct Policy::Compiled {
     if (patterns.empty()) return {};
     for (const Regex& regex : patterns)
       if (regex.match(script)) return {};
-    return refusal("allowed-commands"sv, allowed_message, 0, script.size());
+    return refusal("allowed-commands"sv, allowance.message(script), 0, script.size());
   }
   Verdict check_list(std::string_view script, bool asks, const std::list<Regex>& patterns) const {
     for (const Regex& regex : patterns) {
@@ -17905,7 +18954,7 @@ struct Policy::Compiled {
 
   void check_strict(std::string_view script, std::string_view work_dir, bool in_full,
                     Judgement& judgement) const {
-    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message, ask_rules, asked};
+    const Terms terms = {rules, allowed, allow_usual, blocked, allowance, ask_rules, asked};
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
@@ -17949,8 +18998,8 @@ struct Policy::Compiled {
       const shell::Definition& definition = outcome.definitions.front();
       judged.refuse_as(allowed_rank, "allowed-commands",
                        concat("% (not allowed: it defines the %%)",
-                              {allowed_message, definition.alias ? "alias " : "function ",
-                               shown(definition.name)}),
+                              {allowance.message(definition.name),
+                               definition.alias ? "alias " : "function ", shown(definition.name)}),
                        definition.begin, definition.end);
     }
     return outcome;
@@ -17999,14 +19048,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   }
   if (!done) return done.error();
 
-  std::string& message = compiled->allowed_message;
-  message = "Command not in allowed list. Allowed patterns: ";
-  for (std::size_t i = 0; i < options.allowed.size(); ++i)
-    append_all(message, {i ? ", " : "", options.allowed[i]});
+  compiled->allowance = {options.allowed, options.allow_usual};
   compiled->allow_usual = options.allow_usual;
-  if (options.allow_usual)
-    append_all(message, "%; and to read or print: %",
-               {options.allowed.empty() ? "none" : "", usual_commands()});
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));
 }
@@ -18095,6 +19138,51 @@ bool kills_all(const Form& form) {
   return false;
 }
 
+// True if a clause of setcap gives what makes root: cap_setuid+ep, all=eip, =p. Without names, it
+// is about all capabilities.
+bool gives_root(std::string_view clause) {
+  const std::size_t operation = clause.find_first_of("+-=");
+  if (operation == std::string_view::npos) return false;
+  bool adds = false, gives = false;
+  for (const char c : clause.substr(operation)) {
+    if (c == '+' || c == '-' || c == '=')
+      adds = c != '-';
+    else
+      gives |= adds && "eipEIP"sv.find(c) != std::string_view::npos;
+  }
+  if (!gives || operation == 0) return gives;
+  const std::string names = in_lower_case(clause.substr(0, operation));
+  std::string_view rest = names;
+  while (!rest.empty()) {
+    std::string_view name = take_part(rest, ',');
+    if (starts_with(name, "cap_"sv)) name.remove_prefix(4);
+    if (powerful_capabilities.has(name)) return true;
+  }
+  return false;
+}
+
+// The same for what setcap takes: clauses with blanks between them. What it reads, or what is not
+// known, may be anything.
+bool makes_root(std::string_view capabilities, bool first) {
+  if (first && (capabilities == "-"sv || is_unknown(capabilities))) return true;
+  while (!capabilities.empty())
+    if (gives_root(take_part(capabilities, ' '))) return true;
+  return false;
+}
+
+bool has_powerful_group(std::string_view groups) {
+  while (!groups.empty())
+    if (powerful_groups.has(take_part(groups, ','))) return true;
+  return false;
+}
+
+// True if it only says what it is: `sudo --version`.
+bool only_tells(const Form& form, Rule rule) {
+  if (form.size != 2) return false;
+  const std::string_view asked = form.words[1].text;
+  return is_any(asked, "--help", "--version") || (rule == Rule::sudo && is_any(asked, "-V", "-h"));
+}
+
 // Compares what a program is asked to do with its row.
 class RefusedRequest {
  public:
@@ -18111,7 +19199,9 @@ class RefusedRequest {
         take_operand(each.part);
     }
     if (ends_processes() && !named_) refused_ = true;
-    return surely_ || (refused_ && !excused_);
+    if (program_.has(RefusedProgram::last_device) && last_.word && names_device(last_))
+      refused_ = true;
+    return surely_ || (refused_ && !excused_ && needed_);
   }
 
  private:
@@ -18121,9 +19211,15 @@ class RefusedRequest {
                (ends_processes() && abbreviates(option, "u", "U", "euid", "uid", "user") &&
                 is_root_among(argument.text));
     excused_ |= lists_option(program_.excuses, option);
+    needed_ |= lists_option(program_.needs, option);
+    refused_ |= lists_option(program_.numbers, option) && argument.text == "0"sv;
+    refused_ |= lists_option(program_.groups, option) && has_powerful_group(argument.text);
   }
   void take_operand(const Part& operand) {
+    last_ = operand;
     refused_ |= is_refused_operand(operand);
+    surely_ |= program_.has(RefusedProgram::capabilities) &&
+               makes_root(operand.text, operands_ == 0 && !excused_);
     excused_ |= operands_ < 2 && program_.excusing_words.has(operand.text);
     // A pattern for everything names nothing.
     named_ |= operand.text.find_first_not_of(".*^$+?") != std::string_view::npos;
@@ -18134,19 +19230,28 @@ class RefusedRequest {
     if (program_.has(RefusedProgram::any_assignment) &&
         operand.text.find('=') != std::string_view::npos)
       return true;
-    if (program_.has(RefusedProgram::any_device) &&
-        is_device(subject_.path_of(operand), operand.glob()))
+    if (program_.has(RefusedProgram::any_device) && names_device(operand)) return true;
+    if (program_.has(RefusedProgram::root_user) && is_any(operand.text, "root", "0")) return true;
+    if ((program_.has(RefusedProgram::root_group) ||
+         (program_.has(RefusedProgram::joined_group) && operands_ > 0)) &&
+        powerful_groups.has(operand.text))
       return true;
     return operands_ == 0 && program_.words.has(operand.text.substr(0, operand.text.find(' ')));
+  }
+
+  bool names_device(const Part& operand) {
+    return is_device(subject_.path_of(operand), operand.glob());
   }
 
   Subject& subject_;
   const Form& form_;
   const RefusedProgram& program_;
 
+  Part last_ = {};        // operand
   bool refused_ = false;  // but it may be excused
   bool surely_ = false;   // whatever else it is asked
   bool excused_ = false;
+  bool needed_ = program_.needs.empty();
   bool named_ = false;  // processes are named
   std::size_t operands_ = 0;
 };
@@ -18157,8 +19262,10 @@ CODEEXEC_INNER {
 
 void check_refused(Subject& subject, const Form& form, std::string_view name) {
   RefusedProgram program;
-  if (!find_refused(starts_with(name, "mkfs"sv) ? "mkfs"sv : name, program)) return;
-  if (!subject.judged.wants(program.rule)) return;
+  // mkfs.ext4 and fsck.ext4 are rows without the kind.
+  const bool formats = starts_with(name, "mkfs"sv), repairs = starts_with(name, "fsck."sv);
+  if (!find_refused(formats ? "mkfs"sv : repairs ? "fsck"sv : name, program)) return;
+  if (!subject.judged.wants(program.rule) || only_tells(form, program.rule)) return;
   if (RefusedRequest(subject, form, program).is_refused())
     subject.refuse(program.rule, form.words[0], form);
 }
@@ -18324,6 +19431,7 @@ struct KnownPath {
 // directory.
 constexpr KnownPath known_paths[] = {
     {"/proc/sysrq-trigger", Rule::end_machine},
+    {"/proc/1/root", Rule::host_access},
     {"/proc/sys", Rule::machine_settings},
     // Accounts, and who may become another user.
     {"/etc/passwd", Rule::plant},
@@ -18416,9 +19524,12 @@ void each_keeper(const PathText& path, bool glob, FunctionRef<void(Rule)> take) 
 //   options           these options, whatever else is asked
 //   words             these as the first operand
 //   any_device ...    operands of a kind: RefusedProgram::Operand
-// Without these three, the name is enough. And what excuses operands, or the name:
+//   numbers           these options with the number 0
+//   groups            these options with a group whose members may become root
+// Without these, the name is enough. And what excuses operands, or the name:
 //   excuses           these options
 //   excusing_words    these as one of the first two operands
+//   needs             that none of these options is there
 // letters() and longs() name the options that take an argument, so that it is no operand.
 
 namespace {
@@ -18430,12 +19541,20 @@ struct RefusedColumns : ProgramColumns {
   static constexpr Operand any_device = Operand::any_device;
   static constexpr Operand all_processes = Operand::all_processes;
   static constexpr Operand unnamed_processes = Operand::unnamed_processes;
+  static constexpr Operand last_device = Operand::last_device;
+  static constexpr Operand root_user = Operand::root_user;
+  static constexpr Operand root_group = Operand::root_group;
+  static constexpr Operand joined_group = Operand::joined_group;
+  static constexpr Operand capabilities = Operand::capabilities;
 
   enum : std::size_t {
     options_column = 3,
     words_column,
     excuses_column,
     excusing_words_column,
+    needs_column,
+    numbers_column,
+    groups_column,
     columns
   };
   static constexpr TableText<options_column> options(const char* text) { return {text}; }
@@ -18444,6 +19563,9 @@ struct RefusedColumns : ProgramColumns {
   static constexpr TableText<excusing_words_column> excusing_words(const char* text) {
     return {text};
   }
+  static constexpr TableText<needs_column> needs(const char* text) { return {text}; }
+  static constexpr TableText<numbers_column> numbers(const char* text) { return {text}; }
+  static constexpr TableText<groups_column> groups(const char* text) { return {text}; }
 
   struct Row : ProgramRow<columns> {
     using ProgramRow<columns>::add;
@@ -18461,19 +19583,55 @@ struct RefusedColumns : ProgramColumns {
 
 struct RefusedRows : RefusedColumns {
   static constexpr Row rows[] = {
+      {"addgroup", Rule::accounts, joined_group, letters("g"), longs("gid"), numbers("g gid")},
+      {"adduser", Rule::accounts, joined_group, letters("GdghksuS"),
+       longs("uid gid ingroup home shell gecos comment firstuid lastuid conf"), numbers("u uid"),
+       groups("G ingroup")},
       {"at", Rule::plant, letters("fqt"), excuses("l c d r V")},
+      {"badblocks", Rule::disk_tools, any_device, letters("bcdeiopt"), needs("w n")},
       {"batch", Rule::plant, letters("fq"), excuses("V")},
       {"blkdiscard", Rule::disk_tools, any_device},
+      {"cfdisk", Rule::disk_tools, any_device},
+      {"cgdisk", Rule::disk_tools, any_device},
+      {"chage", Rule::accounts, root_user, letters("EIMRWdm"),
+       longs("expiredate inactive lastday maxdays mindays root warndays"), excuses("l list")},
       // Its modes are judged as those of file_table.cpp.
       {"chmod", Rule::chmod, options("reference")},
       {"chown", Rule::chown},
+      {"chpasswd", Rule::accounts, excuses("h help")},
       {"crontab", Rule::plant, letters("u"), excuses("l V T help")},
       {"cryptsetup", Rule::disk_tools, any_device, excuses("help"),
        excusing_words("status luksDump isLuks luksUUID")},
       {"dd", Rule::dd},
+      {"deluser", Rule::accounts, root_user},
+      {"dmsetup", Rule::disk_tools, words("clear remove remove_all wipe_table")},
       {"doas", Rule::sudo},
+      {"dseditgroup", Rule::accounts, root_group, letters("LPSTacdginoprstu"), needs("a")},
+      {"dzdo", Rule::sudo},
+      {"e2fsck", Rule::disk_tools, any_device, excuses("n V")},
+      {"efibootmgr", Rule::disk_tools,
+       options("B delete-bootnum O delete-bootorder c create o bootorder")},
       {"fdisk", Rule::disk_tools, any_device, excuses("l list")},
+      {"flash_erase", Rule::disk_tools, any_device},
+      {"flashcp", Rule::disk_tools, any_device},
+      {"flashrom", Rule::disk_tools, letters("cilnoprvwE"), options("w write E erase")},
+      {"fsck", Rule::disk_tools, any_device, excuses("N V n")},
+      {"gdisk", Rule::disk_tools, any_device, excuses("l")},
+      {"gpasswd", Rule::accounts, root_group, letters("AMQad"),
+       longs("add administrators delete members root"), needs("A M a add administrators members")},
+      {"groupadd", Rule::accounts, letters("KPRUgp"), longs("gid key password prefix root users"),
+       numbers("g gid")},
+      {"groupmems", Rule::accounts, letters("Radg"), longs("add delete group root"),
+       groups("g group"), needs("a add")},
+      {"groupmod", Rule::accounts, letters("PRUgnp"),
+       longs("gid new-name password prefix root users"), numbers("g gid")},
+      {"grub-install", Rule::disk_tools, any_device},
       {"halt", Rule::end_machine, excuses("help")},
+      {"hdparm", Rule::disk_tools, any_device,
+       needs("dco-restore drq-hsm-error fwdownload make-bad-sector repair-sector "
+             "sanitize-block-erase sanitize-crypto-scramble sanitize-overwrite security-disable "
+             "security-erase security-erase-enhanced security-set-pass trim-sector-ranges "
+             "trim-sector-ranges-stdin write-sector yes-i-know-what-i-am-doing")},
       // Its words are runlevels: to halt, and to reboot.
       {"init", Rule::end_machine, words("0 6")},
       {"ip6tables", Rule::machine_settings, options("F flush")},
@@ -18484,34 +19642,57 @@ struct RefusedRows : RefusedColumns {
       {"killall5", Rule::kill_all},
       {"losetup", Rule::disk_tools, any_device, options("D detach-all d detach"),
        excuses("l list a all j associated show")},
+      {"lvremove", Rule::disk_tools, any_operand, letters("St"), excuses("t test")},
+      {"mdadm", Rule::disk_tools, any_device, options("zero-superblock"),
+       excuses("D E F Q V detail examine help misc-help monitor query version")},
       {"mke2fs", Rule::mkfs, any_device},
       // mkfs.ext4 and its like, too.
       {"mkfs", Rule::mkfs, any_device},
       {"mkswap", Rule::disk_tools, any_device},
       {"mount", Rule::mount, any_operand, letters("tLUT"), longs("types"),
        options("a all o options B bind R rbind M move"), excuses("V version help")},
+      {"newusers", Rule::accounts, excuses("h help")},
       {"nft", Rule::machine_settings, letters("fDI"), words("flush")},
+      {"nvme", Rule::disk_tools,
+       words("copy create-ns delete-ns dsm format fw-commit fw-download resv-release sanitize "
+             "security-send write write-uncor write-zeroes zns"),
+       excuses("h help")},
+      {"nwipe", Rule::disk_tools, any_device, options("autonuke")},
       {"parted", Rule::disk_tools, any_device, letters("a"), longs("align"), excuses("l list"),
        excusing_words("print")},
+      {"partx", Rule::disk_tools, any_device, needs("a add d delete u update")},
+      {"passwd", Rule::accounts, excuses("S h help l lock status")},
       {"pkexec", Rule::sudo},
       {"pkill", Rule::kill_all, unnamed_processes, letters("gGPstuUFrO"),
        longs("signal pgroup group parent session terminal euid uid pidfile ns"),
        excuses("P parent g pgroup s session t terminal F pidfile V version help")},
       {"poweroff", Rule::end_machine, excuses("help")},
+      {"pvcreate", Rule::disk_tools, any_device},
+      {"pvremove", Rule::disk_tools, any_device},
+      {"qemu-img", Rule::device_write, last_device, letters("BFORSTbcfjlmorst"),
+       longs("object image-opts target-image-opts output"),
+       excusing_words("check compare info map measure")},
       {"reboot", Rule::end_machine, excuses("help")},
+      {"resize2fs", Rule::disk_tools, any_device, excuses("P")},
       {"run0", Rule::sudo},
       {"runuser", Rule::su},
+      {"scrub", Rule::disk_tools, any_device, letters("DXbps")},
+      {"setcap", Rule::accounts, capabilities, letters("n"), excuses("r v")},
       // The entries in a file are not known; those of -m are judged as modes.
       {"setfacl", Rule::chmod, options("M modify-file set-file restore")},
       {"sfdisk", Rule::disk_tools, any_device, options("delete wipe"),
        excuses("l list d dump s show-size F list-free V verify J json")},
+      {"sg_format", Rule::disk_tools, any_device},
+      {"sg_sanitize", Rule::disk_tools, any_device},
       {"sgdisk", Rule::disk_tools, any_device,
        options("Z zap-all z zap o clear n new d delete t typecode g mbrtogpt l load-backup"),
        excuses("p print i info v verify L list-types")},
       {"shred", Rule::mkfs, any_device},
       {"shutdown", Rule::end_machine, excuses("c help")},
       {"su", Rule::su},
+      {"su-rs", Rule::su},
       {"sudo", Rule::sudo},
+      {"sudo-rs", Rule::sudo},
       {"sudoedit", Rule::sudo},
       {"swapoff", Rule::disk_tools, any_device, options("a all")},
       {"swapon", Rule::disk_tools, any_device, options("a all"), excuses("s summary show")},
@@ -18520,9 +19701,28 @@ struct RefusedRows : RefusedColumns {
        longs("host machine type property output signal lines state root"),
        words("reboot poweroff halt kexec rescue emergency isolate"), excuses("help")},
       {"telinit", Rule::end_machine, excuses("help")},
+      {"tune2fs", Rule::disk_tools, any_device, excuses("l")},
       {"umount", Rule::mount, any_operand, letters("tO"), longs("types"),
        options("a all A all-targets"), excuses("V version help")},
+      {"useradd", Rule::accounts, letters("FGKPRZbcdefgkpsu"),
+       longs("base-dir comment gid groups home-dir inactive key expiredate password prefix root "
+             "selinux-user shell skel uid"),
+       numbers("u uid"), groups("G g gid groups")},
+      {"userdel", Rule::accounts, root_user, letters("PR"), longs("prefix root")},
+      {"usermod", Rule::accounts, root_user, letters("GPRVWZcdefglpsuvw"),
+       longs("add-subgids add-subuids comment expiredate gid groups home inactive login password "
+             "prefix root selinux-user shell uid"),
+       needs("G U g gid groups l login p password u uid unlock"), numbers("u uid"),
+       groups("G g gid groups")},
+      {"vgcreate", Rule::disk_tools, any_device},
+      {"vgremove", Rule::disk_tools, any_operand, letters("St"), excuses("t test")},
+      {"vigr", Rule::accounts},
+      {"vipw", Rule::accounts},
+      {"visudo", Rule::accounts, letters("fx"), excuses("V c check h help version")},
       {"wipefs", Rule::mkfs, any_device},
+      {"xfs_repair", Rule::disk_tools, any_device, excuses("V n")},
+      {"zfs", Rule::disk_tools, words("destroy rollback")},
+      {"zpool", Rule::disk_tools, words("create destroy labelclear")},
   };
 };
 
@@ -18532,11 +19732,11 @@ static_assert(packed_refused.is_sorted(), "sort the rows by name, each once");
 // What a row says besides its names.
 struct RefusedEntry {
   Rule rule = Rule::sudo;
-  unsigned char operands = 0;
+  std::uint16_t operands = 0;
 };
 constexpr auto refused_entries =
     entries_of<RefusedRows, RefusedEntry>([](const RefusedRows::Row& row) {
-      return RefusedEntry{row.rule, static_cast<unsigned char>(row.operands)};
+      return RefusedEntry{row.rule, static_cast<std::uint16_t>(row.operands)};
     });
 
 }  // namespace
@@ -18557,6 +19757,9 @@ bool find_refused(std::string_view name, RefusedProgram& program) {
   program.words = table.at(row, Columns::words_column);
   program.excuses = table.at(row, Columns::excuses_column);
   program.excusing_words = table.at(row, Columns::excusing_words_column);
+  program.needs = table.at(row, Columns::needs_column);
+  program.numbers = table.at(row, Columns::numbers_column);
+  program.groups = table.at(row, Columns::groups_column);
   return true;
 }
 
@@ -18634,8 +19837,10 @@ struct RuleRows : RuleColumns {
       {Rule::disk_tools, name("disk-tools"),
        message("Changing disks, partitions or swap is not allowed"),
        description(
-           "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, swapon "
-           "and swapoff of a device, or of all; `sfdisk -l` and image files pass"),
+           "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, "
+           "swapon, "
+           "swapoff, hdparm --security-erase, nvme format, badblocks -w, mdadm and the like of a "
+           "device, or of all; `sfdisk -l`, `hdparm -t` and image files pass"),
        instead("use an image file in the workspace")},
       {Rule::mount, name("mount"), message("Mounting and unmounting is not allowed"),
        description("refuses mount and umount; `mount` and `mount -l`, which list, pass"),
@@ -18677,6 +19882,21 @@ struct RuleRows : RuleColumns {
        description("refuses sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl "
                    "-a` and `iptables -L` pass"),
        instead("only read them")},
+      {Rule::accounts, name("accounts"),
+       message("Giving users, groups or programs the rights of root is not allowed"),
+       description(
+           "refuses a user or group with the number 0, membership in sudo, wheel, docker and the "
+           "like, passwd, chpasswd, vipw, visudo, and setcap of what makes root; `useradd bob`, "
+           "`passwd -S` and `setcap cap_net_bind_service+ep x` pass"),
+       instead("work with the rights that you have")},
+      {Rule::host_access, name("host-access"),
+       message("Reaching the host around its confinement is not allowed"),
+       description(
+           "refuses containers with /, a system folder or the engine's socket of the host, or "
+           "with its rights (--privileged, --cap-add SYS_ADMIN), nsenter -t 1, machinectl shell "
+           "of the host, chroot /proc/1/root, and systemd-run without --user and --scope; `docker "
+           "run -v \"$PWD\":/src` passes"),
+       instead("mount only your own folders, e.g. -v \"$PWD\":/src")},
       {Rule::plant, name("plant"),
        message("Writing what runs later or lets somebody in is not allowed"),
        description("refuses to write accounts, sudoers, cron, profiles, ssh, pam, udev and systemd "
@@ -18747,8 +19967,11 @@ CompatRules compat_rules() {
 
 namespace {
 
-// name[subscript]=value: bash assigns; a POSIX shell would look for a program with this name.
-bool is_element(std::string_view text) {
+// name[subscript]=value, name+=value: bash assigns; a POSIX shell would look for a program with
+// this name.
+bool is_bash_assignment(std::string_view text) {
+  const std::size_t plus = text.find("+=");
+  if (plus != std::string_view::npos && is_name(text.substr(0, plus))) return true;
   const std::size_t open = text.find('[');
   if (open == std::string_view::npos || !is_name(text.substr(0, open))) return false;
   const std::size_t equals = text.find('=', open);
@@ -18775,11 +19998,12 @@ void Subject::refuse(Rule rule, const shell::Word& place, const Form& form,
   judged.refuse(rule, place.begin, place.end, concat({shown(join(form)), follows}));
 }
 
-void Subject::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
+void Subject::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why,
+                            std::string_view instead) {
   judged.understood = false;
   if (form.code || form.holes || command.defined || !judged.wants(Rule::opaque_shell_input)) return;
   judged.refuse(Rule::opaque_shell_input, word.begin, word.end,
-                concat("%: %", {shown(judged.written(word)), why}));
+                concat("%: %", {shown(judged.written(word)), why}), instead);
 }
 
 void Subject::refuse_unknown(const Form& form, bool for_asking) {
@@ -18788,8 +20012,10 @@ void Subject::refuse_unknown(const Form& form, bool for_asking) {
   const shell::Word& word = form.words[0];
   const std::size_t rank = for_asking ? ask_listed_rank : judged.rank_of(Rule::unknown_command);
   if (form.code || form.holes || command.defined || rank >= judged.rank) return;
+  if (output.has_passed(word)) return;
   const std::string_view text = judged.written(word);
-  if (judged.dialect == shell::Dialect::posix && (judged.in_test(word) || is_element(text))) return;
+  if (judged.dialect == shell::Dialect::posix && (judged.in_test(word) || is_bash_assignment(text)))
+    return;
   judged.refuse(Rule::unknown_command, rank, word.begin, word.end, shown(text));
 }
 
@@ -18798,26 +20024,26 @@ void Subject::refuse_unknown(const Form& form, bool for_asking) {
 const PathText& Subject::base() {
   if (!has_base_) {
     enter(base_, command.work_dir.text, command.work_dir.home);
+    links.follow(base_, true);
     has_base_ = true;
   }
   return base_;
 }
 
-PathText Subject::path_of(const Part& part) {
-  PathText path = base();
+PathText Subject::path_from(const PathText& directory, const Part& part, bool last) const {
+  PathText path = directory;
   enter(path, part.text, part.home());
+  links.follow(path, last || ends_with(part.text, "/"sv) || ends_with(part.text, "/."sv));
   return path;
 }
 
 bool Subject::is_own_path(const Part& part) {
-  if (!is_relative(part) || !judged.terms.blocked.empty() ||
-      part.text.find('/') == std::string_view::npos)
-    return false;
+  if (!is_relative(part) || part.text.find('/') == std::string_view::npos) return false;
   const PathText path = path_of(part);
   for (const std::string_view name : path.names)
     if (is_unknown(name)) return false;
   if (path.root == PathText::Root::relative) return path.names[0] != ".."sv;
-  return judged.workspace && is_within(path, judged.start);
+  return in_workspace(path);
 }
 
 bool Subject::removal_is_protected(const Part& part, const PathText& path) {
@@ -18827,8 +20053,7 @@ bool Subject::removal_is_protected(const Part& part, const PathText& path) {
 }
 
 bool Subject::is_kept(const PathText& path, bool contents, bool glob) const {
-  if (judged.workspace && is_within(path, judged.start) &&
-      (contents || path.names.size() > judged.start.names.size()))
+  if (in_workspace(path) && (contents || path.names.size() > judged.start.names.size()))
     return false;
   return is_protected(path, contents, glob);
 }
@@ -19499,6 +20724,7 @@ void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form) {
 //   programs                those whose argument is the program that is started
 //   switches_joining        options without an argument: with one, joins_words is the other way
 //   only_shows              with one of these options, nothing runs
+//   does_as                 its operands are files, with which it does what this program does
 //   same_as                 the row of that name holds for this one, too
 // Each file has its rows in the order of their names. The compiler checks what it can: see
 // wrapper_table.cpp.
@@ -19513,6 +20739,12 @@ struct WrapperColumns : ProgramColumns, WrapperTerms {
     std::uint32_t flags;
   };
 
+  // The name of another program.
+  struct DoesAs {
+    const char* name;
+  };
+
+  static constexpr DoesAs does_as(const char* name) { return {name}; }
   static constexpr TableText<longs_with_two_column> longs_with_two(const char* text) {
     return {text};
   }
@@ -19538,6 +20770,10 @@ struct WrapperRow : ProgramRow<WrapperColumns::columns> {
   }
   constexpr void add(WrapperTerms::Flag flag) { flags |= flag; }
   constexpr void add(WrapperTerms::Kind of_program) { kind = of_program; }
+  constexpr void add(WrapperColumns::DoesAs other_program) {
+    kind = WrapperTerms::Kind::files;
+    add(WrapperColumns::TableText<WrapperColumns::programs_column>{other_program.name});
+  }
   constexpr void add(Language of_code) {
     kind = WrapperTerms::Kind::interpreter;
     language = of_code;
@@ -19580,8 +20816,8 @@ struct ElsewhereRows : WrapperColumns {
       {"autossh", word_before, elsewhere, reads_input, joins_words, options_again,
        letters("BbcDEeFIiJLlMmOoPpQRSWw"), scripts("o")},
       {"buildah", has_commands},
-      {"buildah run", word_before, elsewhere, options_again, letters("v"),
-       longs("volume mount user workingdir")},
+      {"buildah run", word_before, elsewhere, reaches_host, options_again, letters("v"),
+       longs("volume mount user workingdir device cap-add")},
       {"bwrap",
        longs("args chdir cap-add cap-drop dev proc tmpfs mqueue dir uid gid hostname unsetenv "
              "seccomp add-seccomp-fd exec-label file-label sync-fd info-fd json-status-fd block-fd "
@@ -19594,6 +20830,13 @@ struct ElsewhereRows : WrapperColumns {
       {"crictl", has_commands, letters("r")},
       {"crictl exec", word_before, elsewhere},
       {"crun", same_as("runc")},
+      {"ctr", has_commands, letters("an"), longs("address namespace timeout connect-timeout")},
+      {"ctr container", has_commands},
+      {"ctr container create", same_as("ctr run")},
+      {"ctr containers", has_commands},
+      {"ctr containers create", same_as("ctr run")},
+      {"ctr run", elsewhere, reaches_host, no_command,
+       longs("mount device env label snapshotter runtime cwd cap-add")},
       {"dagger", has_commands},
       {"dagger run"},
       {"dapr", has_commands},
@@ -19604,6 +20847,7 @@ struct ElsewhereRows : WrapperColumns {
       {"distrobox", has_commands},
       {"distrobox enter", behind_dashes, no_command, elsewhere},
       {"distrobox-enter", same_as("distrobox enter")},
+      {"distrobox-host-exec", reaches_host},
       {"docker", has_commands, letters("cHl"),
        longs("config context host log-level tlscacert tlscert tlskey connection identity root "
              "runroot storage-driver url")},
@@ -19611,21 +20855,21 @@ struct ElsewhereRows : WrapperColumns {
        longs("file profile project-name project-directory env-file ansi parallel progress")},
       {"docker compose exec", word_before, elsewhere, letters("euw"),
        longs("env index user workdir")},
-      {"docker compose run", word_before, elsewhere, letters("eluvwp"),
+      {"docker compose run", word_before, elsewhere, reaches_host, letters("eluvwp"),
        longs(
            "env env-from-file label name publish user volume workdir entrypoint cap-add cap-drop"),
        programs("entrypoint")},
       {"docker container", same_as("docker")},
       {"docker create", same_as("docker run")},
-      {"docker exec", word_before, elsewhere, letters("euw"),
+      {"docker exec", word_before, elsewhere, reaches_host, letters("euw"),
        longs("env env-file user workdir detach-keys")},
       // Most of its options take an argument, so that the others are named here.
-      {"docker run", word_before, elsewhere, letters("acehlmpuvw"),
+      {"docker run", word_before, elsewhere, reaches_host, letters("acehlmpuvw"),
        switches("detach help init interactive no-healthcheck oom-kill-disable privileged "
                 "publish-all quiet read-only replace rm rmi sig-proxy tty disable-content-trust"),
        programs("entrypoint")},
       {"docker-compose", same_as("docker compose")},
-      {"flatpak-spawn"},
+      {"flatpak-spawn", reaches_host},
       {"fly", has_commands},
       {"fly ssh", has_commands},
       {"fly ssh console", no_command, elsewhere, letters("Cas"), longs("command app"),
@@ -19637,6 +20881,7 @@ struct ElsewhereRows : WrapperColumns {
        scripts("command")},
       {"heroku", has_commands, letters("a")},
       {"heroku run", elsewhere, joins_words, letters("a"), longs("app")},
+      {"host-spawn", same_as("distrobox-host-exec")},
       {"incus", same_as("lxc")},
       {"k3s", has_commands},
       {"k3s kubectl", same_as("kubectl")},
@@ -19645,15 +20890,21 @@ struct ElsewhereRows : WrapperColumns {
       {"kubectl debug", same_as("kubectl run")},
       {"kubectl exec", word_before, elsewhere, options_again, letters("cfn"),
        switches("stdin tty quiet help")},
-      {"kubectl run", word_before, elsewhere, options_again, letters("nlfoc"),
+      {"kubectl run", word_before, elsewhere, reaches_host, options_again, letters("nlfoc"),
        switches("command stdin tty rm attach quiet privileged expose help leave-stdin-open")},
       {"lima", elsewhere},
       {"limactl", has_commands},
       {"limactl shell", word_before, elsewhere, options_again, longs("workdir shell")},
       {"lxc", has_commands},
+      {"lxc config", no_command, elsewhere, reaches_host},
+      {"lxc create", same_as("lxc config")},
       {"lxc exec", word_before, elsewhere, options_again, longs("env user group cwd")},
-      {"machinectl", has_commands},
-      {"machinectl shell", word_before, elsewhere, letters("E"), longs("uid setenv")},
+      {"lxc init", same_as("lxc config")},
+      {"lxc launch", same_as("lxc config")},
+      {"machinectl", has_commands, letters("EHMnops"),
+       longs("host machine property setenv uid signal lines output")},
+      {"machinectl login", no_command, elsewhere, reaches_host},
+      {"machinectl shell", word_before, elsewhere, reaches_host, letters("E"), longs("uid setenv")},
       {"microk8s", same_as("k3s")},
       {"minikube", has_commands, letters("p"), longs("profile")},
       {"minikube ssh", elsewhere, joins_words, letters("n"), longs("node")},
@@ -19690,7 +20941,7 @@ struct ElsewhereRows : WrapperColumns {
        longs("account partition job-name time nodes ntasks cpus-per-task mem gres output error")},
       {"ssh", word_before, elsewhere, reads_input, joins_words, options_again,
        letters("BbcDEeFIiJLlmOoPpQRSWw"), scripts("o")},
-      {"systemd-nspawn", elsewhere, letters("DiMuUxEp"),
+      {"systemd-nspawn", elsewhere, reaches_host, letters("DiMuUxEp"),
        longs("directory image machine user bind bind-ro setenv property")},
       {"tailscale", has_commands},
       {"tailscale ssh", same_as("ssh")},
@@ -19722,23 +20973,32 @@ struct LanguageRows : WrapperColumns {
       {"bsdtar", same_as("tar")},
       {"bun", Language::node, letters("er"), longs("eval require"), scripts("e eval")},
       {"bun exec", joins_words, known_in_part},
+      {"bun run", Language::node},
       {"bun x", same_as("npm exec")},
+      {"byobu", same_as("tmux")},
       {"csh", same_as("fish")},
       {"deno", has_commands},
       {"deno eval", Language::node, operand_is_code},
+      {"deno run", Language::node},
+      {"elixir", no_command, runs_input, letters("er"), longs("eval rpc-eval")},
+      {"elvish", same_as("fish")},
       // With -s the words are a script.
       {"entr", switches_joining("s")},
       {"ex", same_as("vim")},
-      {"expect", no_command, known_in_part, letters("c"), scripts("c")},
-      {"fd", Kind::console, programs("x exec X exec-batch")},
+      {"expect", no_command, known_in_part, runs_input, letters("c"), scripts("c")},
+      {"fd", Kind::fd, letters("EdtecjSoC"),
+       longs("exclude type extension max-depth min-depth exact-depth color threads size "
+             "changed-within changed-before newer older owner base-directory search-path "
+             "path-separator ignore-file max-results format batch-size glob-opts")},
       {"fdfind", same_as("fd")},
       {"find", Kind::find},
-      // Its grammar is not read; the scripts of -c are judged as far as they are those of sh.
-      {"fish", no_command, known_in_part, letters("c"), longs("command"), scripts("c command")},
+      {"fish", no_command, known_in_part, runs_input, letters("c"), longs("command"),
+       scripts("c command")},
       {"fzf", no_command, known_in_part, longs("preview"), scripts("preview")},
       {"gawk", same_as("awk")},
       {"gdb", Kind::console, scripts("ex iex eval-command init-eval-command"), programs("args")},
       {"gfind", same_as("find")},
+      {"ghci", no_command, runs_input, letters("e")},
       {"git", has_commands, git_settings, letters("Cc"),
        longs("git-dir work-tree namespace exec-path super-prefix config-env")},
       {"git archive", no_command, known_in_part, letters("o"),
@@ -19769,21 +21029,29 @@ struct LanguageRows : WrapperColumns {
        longs("exec onto strategy strategy-option whitespace"), scripts("x exec")},
       {"git submodule", has_commands},
       {"git submodule foreach", joins_words, known_in_part},
+      {"git worktree", has_commands},
+      {"git worktree remove", does_as("rimraf")},
       {"gmake", same_as("make")},
       {"go", has_commands, letters("C")},
       {"go build", same_as("go test")},
       {"go run", same_as("go test")},
       {"go test", Kind::console, for_shell, known_in_part, scripts("exec toolexec")},
+      {"groovy", no_command, runs_input, letters("e")},
       {"gsed", same_as("sed")},
       {"gtar", same_as("tar")},
+      {"guile", no_command, runs_input, letters("cels")},
       {"gvim", same_as("vim")},
       {"gxargs", same_as("xargs")},
+      {"iex", same_as("elixir")},
+      {"ipython", same_as("python")},
+      {"irb", same_as("ruby")},
       // Its strings have $x in them, as those of Perl.
       {"julia", Language::perl, letters("eEpJLt"), longs("eval project"), scripts("e E eval")},
       {"just", Kind::console, programs("c command")},
       {"konsole", same_as("xterm")},
       {"less", Kind::console},
       {"lua", Language::lua, letters("el"), scripts("e")},
+      {"luajit", same_as("lua")},
       {"make", Kind::make, letters("CfIloWE"),
        longs("directory file makefile include-dir old-file what-if new-file assume-old assume-new "
              "eval")},
@@ -19793,15 +21061,21 @@ struct LanguageRows : WrapperColumns {
       {"mispipe", operands_are_scripts, no_command},
       {"mysql", Kind::console, scripts("e execute")},
       {"nawk", same_as("awk")},
-      {"nc", no_command, known_in_part, letters("ceGgiIoPpqsTVwWXx"), longs("exec sh-exec"),
-       scripts("e c exec sh-exec")},
+      {"nc", no_command, known_in_part, feeds_input, letters("ceGgiIoPpqsTVwWXx"),
+       longs("exec sh-exec"), scripts("e c exec sh-exec")},
+      {"nc.openbsd", same_as("nc")},
+      {"nc.traditional", same_as("nc")},
       {"ncat", same_as("nc")},
+      {"netcat", same_as("nc")},
       {"nix", Kind::console, programs("c command")},
       {"node", Language::node, letters("erC"), longs("eval require import loader conditions"),
        scripts("e eval")},
       {"nodejs", same_as("node")},
       {"nu", same_as("fish")},
       {"nvim", same_as("vim")},
+      {"ocaml", no_command, runs_input, letters("e")},
+      {"octave", no_command, runs_input, longs("eval")},
+      {"osascript", no_command, runs_input, letters("els")},
       {"parallel", Kind::parallel, letters("jINLndaSEPs"),
        longs("jobs max-procs max-args max-lines max-replace-args delimiter arg-file sshlogin "
              "colsep joblog timeout delay halt results retries tmpdir workdir wd load memfree nice "
@@ -19809,10 +21083,13 @@ struct LanguageRows : WrapperColumns {
       {"pee", operands_are_scripts, no_command},
       {"perl", Language::perl, letters("eEMmIxF"), scripts("e E")},
       {"php", Language::php, letters("rfdBREFcTz"), longs("run define"), scripts("r run B E R")},
+      {"powershell", same_as("pwsh")},
       {"psql", Kind::console, scripts("c command")},
-      {"pwsh", Kind::console, for_shell, known_in_part, scripts("c Command command")},
+      {"pwsh", Kind::console, for_shell, known_in_part, runs_input, letters("cf"),
+       longs("Command command File"), scripts("c Command command")},
       {"pypy", same_as("python")},
       {"python", Language::python, letters("cmWXQ"), scripts("c")},
+      {"racket", no_command, runs_input, letters("ef")},
       {"rails", has_commands},
       {"rails runner", Language::ruby, operand_is_code, letters("e"), longs("environment")},
       {"rg", no_command, known_in_part, letters("ABCdefgEjMmrtT"),
@@ -19820,19 +21097,23 @@ struct LanguageRows : WrapperColumns {
        scripts("pre")},
       {"ruby", Language::ruby, letters("eIrCEF"), scripts("e")},
       {"rvim", same_as("vim")},
+      {"sbcl", no_command, runs_input, longs("eval load script")},
       {"screen", Kind::screen, elsewhere, letters("cehpsSTt")},
       {"sed", Kind::sed, letters("efl"), longs("expression file line-length")},
+      {"sem", letters("jN"), longs("jobs id semaphorename semaphoretimeout timeout delay")},
       {"sk", same_as("fzf")},
-      {"socat", operands_are_scripts, no_command, letters("bdtTuUL")},
+      {"socat", operands_are_scripts, no_command, feeds_input, letters("bdtTuUL")},
       {"sort", no_command, known_in_part, letters("koStT"), longs("compress-program"),
        scripts("compress-program")},
       {"split", no_command, known_in_part, letters("abClnt"), longs("filter"), scripts("filter")},
+      {"swift", no_command, runs_input, letters("e")},
       {"tar", Kind::tar, known_in_part, letters("fCbFgHIKLNTVX"),
        longs("file directory use-compress-program to-command checkpoint-action exclude transform "
              "owner group mode mtime files-from exclude-from format info-script new-volume-script "
              "rsh-command rmt-command strip-components xform"),
        scripts("I F use-compress-program to-command checkpoint-action info-script "
                "new-volume-script rsh-command rmt-command")},
+      {"tclsh", no_command, runs_input},
       {"tcsh", same_as("fish")},
       {"tmux", command_list, letters("cfLST"), scripts("c")},
       {"tmux bind", same_as("tmux bind-key")},
@@ -19864,9 +21145,11 @@ struct LanguageRows : WrapperColumns {
       {"view", same_as("vim")},
       {"vim", Kind::console, scripts("c cmd")},
       {"vimdiff", same_as("vim")},
+      {"wish", same_as("tclsh")},
       {"x-terminal-emulator", same_as("xterm")},
       {"xargs", Kind::xargs, letters("aEIdLnPs"),
        longs("arg-file delimiter max-args max-procs max-chars process-slot-var")},
+      {"xonsh", same_as("fish")},
       {"xterm", Kind::console, programs("e")},
       {"yt-dlp", no_command, known_in_part, longs("exec"), scripts("exec")},
       {"zellij", has_commands},
@@ -19890,6 +21173,13 @@ struct ProjectRows : WrapperColumns {
       {"bazel run", no_command, known_in_part, longs("run_under"), scripts("run_under")},
       {"bazel test", same_as("bazel run")},
       {"bazelisk", same_as("bazel")},
+      {"bear", letters("o"), longs("output append config")},
+      {"btrfs", has_commands},
+      {"btrfs sub", same_as("btrfs subvolume")},
+      {"btrfs subvolume", has_commands},
+      {"btrfs subvolume del", same_as("btrfs subvolume delete")},
+      {"btrfs subvolume delete", does_as("rimraf")},
+      {"bun rimraf", does_as("rimraf")},
       {"bundle", has_commands},
       {"bundle exec"},
       {"bunx"},
@@ -19898,14 +21188,25 @@ struct ProjectRows : WrapperColumns {
       {"cargo", has_commands},
       {"cargo watch", behind_dashes, no_command, known_in_part, letters("xswi"),
        longs("shell exec"), scripts("s shell")},
+      {"ccache"},
       {"chamber", has_commands},
       {"chamber exec", behind_dashes, no_command},
       {"chokidar", no_command, known_in_part, letters("cdtp"), longs("command"),
        scripts("c command")},
       {"chruby-exec", behind_dashes, no_command},
       {"cmake", has_commands, letters("SBDGTAUCP")},
+      {"cmake chdir", word_before},
+      {"cmake copy", does_as("cp")},
+      {"cmake copy_directory", does_as("cp")},
+      {"cmake create_symlink", does_as("ln")},
       {"cmake env", assignments_before},
+      {"cmake remove", does_as("rm")},
+      {"cmake remove_directory", does_as("rimraf")},
+      {"cmake rename", does_as("mv")},
+      {"cmake rm", does_as("rm")},
+      {"cmake tar", does_as("tar")},
       {"cmake time"},
+      {"cmake touch", does_as("touch")},
       {"concurrently", operands_are_scripts, no_command, known_in_part, letters("ncplm"),
        longs("names prefix prefix-colors kill-others max-processes")},
       {"conda", has_commands},
@@ -19917,6 +21218,7 @@ struct ProjectRows : WrapperColumns {
        longs("config env env-file environment")},
       {"direnv", has_commands},
       {"direnv exec", word_before},
+      {"distcc"},
       {"doppler", has_commands},
       {"doppler run", behind_dashes, no_command, known_in_part, letters("pc"),
        longs("command project config"), scripts("command")},
@@ -19927,6 +21229,9 @@ struct ProjectRows : WrapperColumns {
       {"envchain", word_before},
       {"fnm", has_commands},
       {"fnm exec", longs("using")},
+      {"gio", has_commands},
+      {"gio remove", does_as("rm")},
+      {"gio trash", does_as("rimraf")},
       {"goenv", same_as("pyenv")},
       {"guix", has_commands},
       {"guix environment", same_as("guix shell")},
@@ -19990,6 +21295,7 @@ struct ProjectRows : WrapperColumns {
       {"pnpm", has_commands, letters("CF"), longs("dir filter")},
       {"pnpm dlx", known_in_part, longs("package"), switches_joining("c shell-mode")},
       {"pnpm exec", same_as("pnpm dlx")},
+      {"pnpm rimraf", does_as("rimraf")},
       {"poetry", has_commands, letters("CP"), longs("directory project")},
       {"poetry run"},
       {"ptw", no_command, known_in_part, longs("runner"), scripts("runner")},
@@ -20005,6 +21311,7 @@ struct ProjectRows : WrapperColumns {
       {"rye", same_as("poetry")},
       {"saml2aws", has_commands, letters("a")},
       {"saml2aws exec", behind_dashes, no_command},
+      {"sccache"},
       {"sops", has_commands},
       {"sops exec-env", word_before, joins_words, known_in_part},
       {"sops exec-file", same_as("sops exec-env")},
@@ -20042,6 +21349,7 @@ struct ProjectRows : WrapperColumns {
       {"yarn", has_commands, longs("cwd")},
       {"yarn dlx", letters("p"), longs("package")},
       {"yarn exec", joins_words, known_in_part},
+      {"yarn rimraf", does_as("rimraf")},
       {"yarn workspace", word_before, has_commands},
       {"yarn workspace exec", same_as("yarn exec")},
       {"yarn workspaces", has_commands},
@@ -20058,6 +21366,7 @@ struct SystemRows : WrapperColumns {
   static constexpr WrapperRow rows[] = {
       {"aa-exec", letters("pn")},
       {"aarch64"},
+      {"abduco", word_before, letters("e")},
       {"builtin"},
       {"busybox"},
       {"caffeinate", letters("tw")},
@@ -20068,7 +21377,7 @@ struct SystemRows : WrapperColumns {
       {"choom", letters("np"), longs("adjust pid")},
       {"chpst", letters("ueUbmdofpxnr/")},
       {"chronic"},
-      {"chroot", word_before, longs("groups userspec")},
+      {"chroot", word_before, reaches_host, longs("groups userspec")},
       {"chrt", word_before, letters("TPD"), longs("sched-runtime sched-period sched-deadline")},
       // With -v it shows what a name is.
       {"command", only_shows("v V")},
@@ -20077,6 +21386,7 @@ struct SystemRows : WrapperColumns {
       {"dbus-launch"},
       {"dbus-run-session", longs("config-file dbus-daemon")},
       {"doas", assignments_before, letters("aCu")},
+      {"dtach", word_before, options_again, letters("eEr")},
       {"dumb-init", letters("r")},
       {"eatmydata"},
       {"env", Kind::env, letters("uCS"), longs("unset chdir split-string")},
@@ -20089,7 +21399,9 @@ struct SystemRows : WrapperColumns {
       {"flock", word_before, options_again, letters("wEc"),
        longs("timeout wait conflict-exit-code command"), scripts("c command")},
       {"gosu", word_before},
+      {"gotty", feeds_input, letters("pawc"), longs("address port credential")},
       {"gtimeout", same_as("timeout")},
+      {"heaptrack", letters("opd"), longs("output pid")},
       {"i386"},
       {"i686"},
       {"ifne", letters("n")},
@@ -20099,6 +21411,7 @@ struct SystemRows : WrapperColumns {
       {"ip netns exec", word_before},
       // With -x; else it shows jobs.
       {"jobs"},
+      {"kcov", word_before, longs("include-path exclude-path include-pattern exclude-pattern")},
       // The loader of programs, under any of its names: ld-linux-x86-64.so.2. With --list it shows.
       {"ld.so",
        longs(
@@ -20106,16 +21419,20 @@ struct SystemRows : WrapperColumns {
        only_shows("list verify help")},
       {"linux32"},
       {"linux64"},
+      {"lldb", behind_dashes, no_command},
       {"logsave", word_before},
       {"ltrace", letters("aADeFlnopsuwxX"), longs("output library indent")},
       {"nice", letters("n"), longs("adjustment")},
       {"nocache", letters("n")},
       {"nohup"},
-      {"nsenter", letters("tSGW"), longs("target setuid setgid wdns")},
+      {"nsenter", reaches_host, letters("tSGW"), longs("target setuid setgid wdns")},
       {"numactl", letters("imNCpPw"), longs("interleave membind cpunodebind physcpubind")},
       {"perf", has_commands},
-      {"perf record", letters("eopCFctGu")},
-      {"perf stat", letters("eopCrGxI")},
+      {"perf record", letters("eopCFctGuDkM"),
+       longs("event output pid tid cpu freq count cgroup uid delay clockid")},
+      {"perf stat", letters("eopCrGxIMDt"),
+       longs("event output pid tid cpu repeat cgroup field-separator interval-print metrics delay "
+             "interval-count timeout")},
       {"perf trace", same_as("perf record")},
       {"pkexec", longs("user")},
       {"prlimit", letters("po"), longs("pid output")},
@@ -20123,12 +21440,19 @@ struct SystemRows : WrapperColumns {
        longs("rootfs bind qemu cwd verbose kernel-release mount pwd")},
       {"proxychains", letters("f")},
       {"proxychains4", letters("f")},
+      {"ptyxis", behind_dashes, no_command},
+      {"qemu-user", maybe_word, letters("LEUgsRBdDGp0")},
       {"rlwrap", letters("bCDfgHlMOPqsStwz")},
-      {"runcon", letters("turlc")},
+      {"rr", has_commands},
+      {"rr record", letters("covM"), longs("output-trace-dir env num-cores nested")},
+      {"runcon", maybe_word, letters("turl"), longs("type user role range")},
       {"runuser", Kind::runuser, letters("csgGwu"),
        longs("command session-command shell group supp-group whitelist-environment user")},
       {"s6-envdir", word_before},
       {"s6-setuidgid", word_before},
+      {"scl", has_commands},
+      {"scl enable", operands_are_scripts, behind_dashes, no_command, known_in_part},
+      {"scl run", word_before},
       {"script", Kind::script, letters("cEIOBTmo"),
        longs("command echo log-in log-out log-io log-timing logging-format output-limit")},
       // The name of the architecture, which follows, is a wrapper itself.
@@ -20139,7 +21463,7 @@ struct SystemRows : WrapperColumns {
              "pdeathsig selinux-label apparmor-profile landlock-access landlock-rule")},
       {"setsid"},
       {"setuidgid", word_before},
-      {"sg", word_before, joins_words, options_again, letters("c"), scripts("c")},
+      {"sg", Kind::group, word_before, joins_words, options_again, letters("c"), scripts("c")},
       {"socksify"},
       {"softlimit", letters("madfcrlpsot")},
       {"spawn"},
@@ -20160,12 +21484,14 @@ struct SystemRows : WrapperColumns {
            "close-from chdir group host prompt chroot role command-timeout type other-user user")},
       {"systemd-cat", letters("tp"), longs("identifier priority")},
       {"systemd-inhibit", longs("what who why mode")},
-      {"systemd-run", letters("puEHM"),
+      {"systemd-run", reaches_host, letters("puEHM"),
        longs(
            "unit property description slice uid gid nice working-directory setenv service-type "
            "host machine on-active on-boot on-startup on-unit-active on-calendar timer-property")},
       // The word is a mask.
       {"taskset", word_before},
+      {"tcpserver", word_before, maybe_word, feeds_input, letters("clxugbB")},
+      {"tcpsvd", word_before, maybe_word, feeds_input, letters("clubC")},
       {"time", letters("fo"), longs("format output")},
       {"timelimit", letters("tTsS")},
       {"timeout", word_before, letters("ks"), longs("kill-after signal")},
@@ -20175,6 +21501,9 @@ struct SystemRows : WrapperColumns {
       {"toybox"},
       {"trickle", letters("dulwts")},
       {"tsocks"},
+      {"tsp", letters("LDETNO")},
+      {"ttyd", feeds_input, letters("pictHuUsgRPBwCKAILmbTx")},
+      {"udpsvd", same_as("tcpsvd")},
       {"uname26"},
       {"unbuffer"},
       {"unshare", letters("RwSGl"),
@@ -20290,7 +21619,8 @@ static_assert(commands_are_found(), "the row of a program with commands has has_
 // A console knows its options by scripts() and programs() alone.
 constexpr bool wrapper_options_are_known() {
   for (const WrapperRow* row : WrapperSource::order.rows) {
-    if (row->kind == WrapperTerms::Kind::console || row->has(WrapperTerms::optional_arguments))
+    if (row->kind == WrapperTerms::Kind::console || row->kind == WrapperTerms::Kind::files ||
+        row->has(WrapperTerms::optional_arguments))
       continue;
     if (!row->take_arguments(WrapperColumns::scripts_column)) return false;
     if (!row->has(WrapperTerms::toggles_joining) &&
@@ -20367,14 +21697,6 @@ bool peel_command(Subject& subject, std::string_view program, const Form& form) 
   return true;
 }
 
-// True if standard input is a file that the command names.
-bool reads_file(const shell::Command& command) {
-  for (const shell::Redirection& redirection : command.redirections)
-    if (redirection.kind == shell::Redirection::Kind::read && redirection.fd == 0)
-      return redirection.target.known() && !redirection.target.process;
-  return false;
-}
-
 // What the options of a wrapper say of the command behind them.
 struct Started {
   Part program = {};   // given by an option, the words are its arguments
@@ -20411,7 +21733,7 @@ void peel_rest(Subject& subject, const Wrapper& wrapper, const Form& form, std::
     subject.refuse_unknown(unknown);
   }
   subject.add_form(rest);
-  if (vague) subject.add_form(rest.from(1));
+  if (vague || wrapper.has(Wrapper::maybe_word)) subject.add_form(rest.from(1));
 }
 
 // The command of the program's own at word `i`; with q, another one behind each `;`.
@@ -20545,6 +21867,13 @@ void peel_runuser(Subject& subject, const Wrapper& wrapper, const Form& form) {
   peel_su(subject, wrapper, form);
 }
 
+// sg GROUP COMMAND. ast-grep has the same name, and commands of its own.
+void peel_group(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  static constexpr auto searches =
+      NameSet{"completions", "help", "lsp", "new", "outline", "run", "scan", "test"};
+  if (form.size < 2 || !searches.has(form.words[1].text)) peel_plain(subject, wrapper, form);
+}
+
 // Words of tmux that are a command of tmux, or strings that hold one of tmux or of a shell.
 void peel_nested(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
@@ -20556,6 +21885,28 @@ void peel_nested(Subject& subject, const Form& form) {
   }
 }
 
+// What it does with input that is not known is not the script's doing.
+void peel_input(Subject& subject, const Form& form) {
+  if (form.input->kind == shell::Input::Kind::known) read_input(subject, form, form.size, false);
+}
+
+void peel_files(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  FileProgram program;
+  if (find_file_program(wrapper.programs.first(), program)) judge_files(subject, program, form);
+}
+
+// The form, with what is known of the programs that a wrapper starts.
+Form form_for(const Subject& subject, const Wrapper& wrapper, const Form& whole) {
+  Form form = whole;
+  form.holes = form.holes || wrapper.has(Wrapper::known_in_part) || wrapper.has(Wrapper::elsewhere);
+  // `ssh HOST sh < FILE` passes, as `sh FILE` does: the policy reads no files.
+  static const shell::Input sent = {};
+  if (wrapper.has(Wrapper::elsewhere) && reads_file(subject.command)) form.input = &sent;
+  static const shell::Input received = {shell::Input::Kind::unknown};
+  if (wrapper.has(Wrapper::feeds_input)) form.input = &received;
+  return form;
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
@@ -20565,11 +21916,9 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
     subject.judged.too_complex = true;
     return;
   }
-  Form form = whole;
-  form.holes = form.holes || wrapper.has(Wrapper::known_in_part) || wrapper.has(Wrapper::elsewhere);
-  // `ssh HOST sh < FILE` passes, as `sh FILE` does: the policy reads no files.
-  static const shell::Input sent = {};
-  if (wrapper.has(Wrapper::elsewhere) && reads_file(subject.command)) form.input = &sent;
+  const Form form = form_for(subject, wrapper, whole);
+  if (wrapper.has(Wrapper::reaches_host)) check_host_access(subject, wrapper, form);
+  check_code_input(subject, wrapper, form);
   switch (wrapper.kind) {
     case Wrapper::Kind::plain:
       return peel_plain(subject, wrapper, form);
@@ -20577,17 +21926,20 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
       return peel_console(subject, wrapper, form);
     case Wrapper::Kind::sed:
       return peel_sed(subject, wrapper, form);
+    case Wrapper::Kind::group:
+      return peel_group(subject, wrapper, form);
     case Wrapper::Kind::env:
       return peel_env(subject, wrapper, form);
     case Wrapper::Kind::find:
       return peel_find(subject, form);
+    case Wrapper::Kind::fd:
+      return peel_fd(subject, wrapper, form);
+    case Wrapper::Kind::files:
+      return peel_files(subject, wrapper, form);
     case Wrapper::Kind::capsh:
       return peel_capsh(subject, form);
     case Wrapper::Kind::input_only:
-      // What it does with input that is not known is not the script's doing.
-      if (form.input->kind == shell::Input::Kind::known)
-        read_input(subject, form, form.size, false);
-      return;
+      return peel_input(subject, form);
     case Wrapper::Kind::git_config:
       return peel_git_config(subject, wrapper, form);
     case Wrapper::Kind::make:

@@ -28,11 +28,14 @@ inline constexpr std::size_t no_word = static_cast<std::size_t>(-1);
 // One simple command while it is judged: its forms, and the payloads that the walk reads next.
 // Lives as long as the visit of the command; pointers in its forms lead into it.
 struct Subject {
-  Subject(Case& of, UnsetVariables& watched, const shell::Visit& visit)
+  Subject(Case& of, UnsetVariables& watched, Links& made, KnownOutput& printed,
+          const shell::Visit& visit)
       : judged(of),
         command(visit.command),
         producer(visit.producer),
         variables(watched),
+        links(made),
+        output(printed),
         payloads(visit.payloads) {}
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
@@ -41,6 +44,8 @@ struct Subject {
   const shell::Command& command;
   const shell::Command* producer;  // the command that writes into its pipe, or null
   UnsetVariables& variables;
+  Links& links;
+  KnownOutput& output;
   std::vector<shell::Payload>& payloads;
   std::string environment = {};             // assignments that env makes, for the shells it starts
   const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
@@ -54,17 +59,24 @@ struct Subject {
   void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
   // Refuses what a shell would read and what is not known before it runs. Passes in code, in holes
   // and in a function's definition.
-  void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
+  // `instead`: what to do; empty: what the rule says.
+  void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why,
+                     std::string_view instead = {});
   // Refuses a form whose program is not known, with the same exceptions, and two for a POSIX shell.
   // `for_asking`: the rules let it pass, but a command of ask_commands may hide there.
   void refuse_unknown(const Form& form, bool for_asking = false);
 
   // Where relative paths of the command begin.
   const PathText& base();
-  PathText path_of(const Part& part);
+  // `last`: what the last name links to, if the script has made that a link.
+  PathText path_of(const Part& part, bool last = false) { return path_from(base(), part, last); }
+  PathText path_from(const PathText& directory, const Part& part, bool last = false) const;
   // True if it leads below the place where the script starts, by a relative path with a slash.
-  // False for all where there is a block list.
   bool is_own_path(const Part& part);
+  // True if it lies in the project where the script starts.
+  bool in_workspace(const PathText& path) const {
+    return judged.workspace && is_within(path, judged.start);
+  }
   bool removal_is_protected(const Part& part, const PathText& path);
   // `contents`: what is in the directory, not it itself.
   bool is_kept(const PathText& path, bool contents, bool glob) const;
@@ -110,6 +122,10 @@ void check_removal(Subject& subject, const Part& part, const PathText& path, boo
 void judge_files(Subject& subject, const FileProgram& program, const Form& form);
 void check_refused(Subject& subject, const Form& form, std::string_view name);
 
+// host_access.cpp: what opens the host to a container ---------------------------------------------
+
+void check_host_access(Subject& subject, const Wrapper& wrapper, const Form& form);
+
 // nested_shells.cpp: texts that a shell reads -----------------------------------------------------
 
 void judge_shell(Subject& subject, const Form& form);
@@ -138,6 +154,13 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
                const shell::Word& word);
 
+// code_input.cpp: code that comes in on standard input --------------------------------------------
+
+// True if standard input is a file that the command names.
+bool reads_file(const shell::Command& command);
+// Refuses an interpreter that runs what is not known before it runs: `curl x | python3`.
+void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form);
+
 // wrapped_languages.cpp: programs with a language of their own ------------------------------------
 
 // A setting of git: name=value.
@@ -163,6 +186,7 @@ FindRoots roots_of(const Form& form);
 // True if find picks what it finds by name, path, time or owner.
 bool has_test(const Form& form, std::size_t first);
 void peel_find(Subject& subject, const Form& form);
+void peel_fd(Subject& subject, const Wrapper& wrapper, const Form& form);
 // True if the program is a file that find finds. It may be any program.
 bool is_found(const Form& form);
 // Refuses it, unless it lies below the workspace.

@@ -34,7 +34,7 @@ void ShellExpander::add_parameter(const ShellPart& part, const ShellParameter& p
       if (parameter.all && part.quoted && !single_) word_.split = true;
       if (parameter.state == ShellParameter::State::environment && part.operation != '?' &&
           !part.indirect && walk_.scopes.read(part.text).values.size() == 1)
-        word_.unset = hash_of_name(part.text);
+        word_.add_unset(hash_of_name(part.text));
       return;
     }
     case ShellParameter::State::set:
