@@ -27,6 +27,7 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
   const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
   if (find_wrapper(loader ? "ld.so"sv : name, wrapper)) return peel(subject, wrapper, form);
   if (shells.has(name)) return judge_shell(subject, form);
+  if (starts_with(name, "git-"sv)) return peel_git_program(subject, form, name);
   // python3.11 is python.
   const std::string_view language = name.substr(0, name.find_last_not_of("0123456789.") + 1);
   if (language.size() < name.size() && find_wrapper(language, wrapper) &&
@@ -112,7 +113,7 @@ void Judge::visit(const shell::Visit& visit) {
     if (case_.too_complex) break;
     // A call of the script's own function: the commands in its body are visited by themselves.
     if (!command.own || form.level) judge_form(subject, form);
-    if (!form.code) check_listed(subject, form);
+    check_listed(subject, form);
   }
   if (!command.tolerant && !command.holes && !command.compound && !case_.terms.allows_all())
     check_allowed(subject);
