@@ -1070,6 +1070,24 @@ class Guard {
   // Asked for a script that may run and whose Judgement is not complete, where files must be known:
   // false when it cannot be read as a shell reads it. The script is then refused.
   virtual bool can_read(std::string_view script, std::string_view work_dir) const = 0;
+  // Says whether a program may run that is given this code in a file. `argv`: the program and its
+  // options, without the file. Judged as the script that gives it the same code in a here-string.
+  virtual Judgement judge_code(const std::vector<std::string>& argv, std::string_view code,
+                               std::string_view work_dir) const {
+    std::string script;
+    const auto add = [&script](std::string_view word) {
+      script += '\'';
+      for (const char c : word) {
+        if (c == '\'') script += "'\\'";
+        script += c;
+      }
+      script += "' ";
+    };
+    for (const std::string& word : argv) add(word);
+    script += "<<< ";
+    add(code);
+    return judge(script, work_dir, false);
+  }
 
  protected:
   Guard() = default;
@@ -1104,6 +1122,11 @@ class Policy final : public Guard {
 
   // In strict mode a script that cannot be read is refused; in compat mode it may run.
   bool can_read(std::string_view script, std::string_view work_dir) const override;
+
+  // In strict mode what the code would start is judged, as far as its text shows it: by the rules
+  // and by the patterns of what is blocked and asked about. `allowed` is for the command alone.
+  Judgement judge_code(const std::vector<std::string>& argv, std::string_view code,
+                       std::string_view work_dir) const override;
 
   // The sanitizer's rules in the order of judgement.
   static std::vector<RuleInfo> rules();
@@ -1511,7 +1534,8 @@ struct Command {
   bool background = false;
   // The shell that reads `script`: a program that knows -c. Empty: the executor's.
   std::string interpreter = {};
-  // What `argv` is given to run in a file, for the audit record. No policy reads it.
+  // What `argv` is given to run in a file, which is its last word: judged by Guard::judge_code(),
+  // and kept in the audit record.
   std::string code = {};
 
   // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the caller of run(),
@@ -14994,19 +15018,29 @@ inline constexpr std::string_view shell_letters = "oO";  // that take an argumen
 inline constexpr auto shell_longs = NameSet{"init-file", "rcfile"};
 
 // Languages whose code can start programs.
-enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
+enum class Language : unsigned char { awk, lua, m4, node, perl, php, python, r, ruby, tcl };
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
-inline constexpr auto starting_functions = NameSet{"Popen",
+inline constexpr auto starting_functions = NameSet{"Command",
+                                                   "Popen",
                                                    "call",
+                                                   "callCommand",
+                                                   "callProcess",
+                                                   "capture2",
+                                                   "capture2e",
+                                                   "capture3",
                                                    "check_call",
                                                    "check_output",
+                                                   "cmd",
                                                    "create_subprocess_exec",
                                                    "create_subprocess_shell",
                                                    "exec",
                                                    "execFile",
                                                    "execFileSync",
                                                    "execSync",
+                                                   "execa",
+                                                   "execaCommand",
+                                                   "execaSync",
                                                    "execl",
                                                    "execle",
                                                    "execlp",
@@ -15018,18 +15052,33 @@ inline constexpr auto starting_functions = NameSet{"Popen",
                                                    "execvpe",
                                                    "getoutput",
                                                    "getstatusoutput",
+                                                   "open2",
+                                                   "open3",
                                                    "passthru",
+                                                   "pcntl_exec",
+                                                   "pipeline",
                                                    "popen",
+                                                   "popen2",
+                                                   "popen2e",
+                                                   "popen3",
+                                                   "posix_spawn",
+                                                   "posix_spawnp",
                                                    "proc_open",
                                                    "run",
+                                                   "shell",
                                                    "shell_exec",
                                                    "spawn",
                                                    "spawnSync",
                                                    "spawnl",
+                                                   "spawnle",
                                                    "spawnlp",
+                                                   "spawnlpe",
                                                    "spawnv",
+                                                   "spawnve",
                                                    "spawnvp",
-                                                   "system"};
+                                                   "spawnvpe",
+                                                   "system",
+                                                   "system2"};
 inline constexpr auto removing_functions =
     NameSet{"removeSync", "remove_dir_all", "remove_tree", "rimraf",    "rm",
             "rmSync",     "rm_r",           "rm_rf",       "rmdirSync", "rmtree"};
@@ -15412,6 +15461,9 @@ struct Case {
   // `$a == b` in [[ -f x && $a == b ]]: a command there may have any name.
   std::vector<NumberRange> tests = {};
 
+  // Aliases of git that the script has set: name and value.
+  std::map<std::string, std::string, std::less<>> git_aliases = {};
+
   // Findings.
   std::size_t rank = no_rank;
   Verdict verdict = {};
@@ -15681,6 +15733,320 @@ void UnsetVariables::finish(Case& judged) const {
       judged.refuse(Rule::rm_unset_variable, removal.begin, removal.end, removal.detail);
 }
 
+// policy/code_internal.hpp ------------------------------------------------------------------------
+// Code of other languages: what its literals show of the programs that it starts.
+//
+//   find_starts()   code.cpp         a piece of code, and the code in its strings; Tcl and m4
+//     CodeReader    code_reader.cpp  expressions and calls, as far as they are made of literals
+//       CodeLexer   code_lexer.cpp   names, strings, comments and patterns of a language
+//
+// Code is read without its grammar. What would be put into a text at run time is a NUL byte in it:
+//
+//   os.system("rm -rf " + path)              script    rm -rf \0
+//   subprocess.run(["rm", "-rf", "/"])       command   rm -rf /
+//   shutil.rmtree("/etc")                    removed   /etc
+//   `ls $dir`                                script    ls \0
+
+// What a piece of code would start or remove.
+struct CodeFindings {
+  std::vector<std::string> scripts = {};              // for a shell
+  std::list<std::vector<std::string>> commands = {};  // programs with their arguments
+  std::vector<std::string> removed = {};              // directories, with all they hold
+  bool opaque = false;                                // a statement of it is not known
+};
+
+// A value that literals make.
+struct CodeValue {
+  enum class Kind : unsigned char { unknown, text, list };
+  Kind kind = Kind::unknown;
+  bool named = false;  // an argument with a name that is none of the command: cwd=
+  std::vector<std::string> texts = {};
+
+  bool is_text() const { return kind == Kind::text; }
+  bool is_list() const { return kind == Kind::list; }
+  void set_text(std::string text);
+  // This one, with another behind it.
+  void append(CodeValue&& next);
+};
+
+using CodeVariables = std::map<std::string, CodeValue, std::less<>>;
+
+// A piece of code: what was given to an interpreter, or what stands in a string of that.
+struct CodePiece {
+  std::string text = {};
+  unsigned depth = 0;
+  bool page = false;  // of PHP: the code stands between <?php and ?>
+};
+
+struct CodeToken {
+  enum class Kind : unsigned char { end, name, text, list, script, mark };
+  // Marks of several characters; all others are that character. A line's end is '\n'.
+  enum : char { other = 1, attribute = 2, join = 3, assign = 4, add = 5 };
+  Kind kind = Kind::end;
+  char mark = '\0';
+  bool spaced = false;                  // a blank stands before it
+  bool variable = false;                // of a name: a sigil stands before it
+  std::string_view name = {};           // of a name
+  std::vector<std::string> texts = {};  // of a text, which has one, of a script and of a list
+
+  bool is(Kind wanted) const { return kind == wanted; }
+  bool is_mark(char wanted) const { return kind == Kind::mark && mark == wanted; }
+};
+
+// What the pieces of one code have in common.
+struct CodeScope {
+  Language language = Language::awk;
+  CodeFindings findings = {};
+  CodeVariables variables = {};  // the last literal that each was set to
+  std::list<CodePiece> pieces = {};
+  std::size_t budget = 0;  // bytes that variables and pieces may still add
+
+  bool is(Language wanted) const { return language == wanted; }
+  bool charge(std::size_t bytes);
+  // Code in a string, or in what is put into one, is read later.
+  void add_piece(std::string_view text, const CodePiece& from, bool page = false);
+  // The known value of a variable, or null.
+  const CodeValue* value_of(std::string_view name) const;
+};
+
+// Takes a piece of code apart. Reads each byte once.
+class CodeLexer {
+ public:
+  // `divides`: a slash that may begin a pattern or divide does divide.
+  CodeLexer(CodeScope& scope, const CodePiece& piece, bool divides)
+      : scope_(scope), piece_(piece), code_(piece.text), page_(piece.page), divides_(divides) {}
+
+  CodeToken next();
+  // True if there was such a slash.
+  bool ambiguous() const { return ambiguous_; }
+
+ private:
+  static constexpr std::size_t npos = std::string_view::npos;
+
+  bool is(Language wanted) const { return scope_.is(wanted); }
+  char at(std::size_t offset) const {
+    return at_ + offset < code_.size() ? code_[at_ + offset] : '\0';
+  }
+  bool looking_at(std::string_view text) const { return starts_with(code_.substr(at_), text); }
+  bool ends_statement() const;
+
+  void leave_page();
+  bool skip_comment();
+  bool skip_to(std::string_view end);
+  void end_line(CodeToken& token);
+  void read_mark(CodeToken& token);
+  void read_name(CodeToken& token);
+  // Strings, in code_strings.cpp.
+  bool read_text(CodeToken& token);
+  bool read_quoted(CodeToken& token, char quote, bool raw, bool formatted);
+  bool read_delimited(CodeToken& token, std::size_t letters);
+  bool read_percent(CodeToken& token);
+  bool read_quote_operator(CodeToken& token);
+  bool read_pattern(CodeToken& token);
+  bool read_long_bracket(CodeToken& token);
+  bool read_here_document(CodeToken& token);
+  // The text up to a closing character, with those that open it inside; false: it does not end.
+  bool find_close(char open, char close, std::string_view& body);
+  // A text as its quotes read it, with values put in.
+  std::string decoded(std::string_view body, char quote, bool formatted);
+  void append_escape(std::string_view body, std::size_t& at, std::string& text) const;
+  std::size_t interpolate(std::string_view rest, char quote, bool formatted, std::string& text);
+
+  CodeScope& scope_;
+  const CodePiece& piece_;
+  std::string_view code_;
+  std::size_t at_ = 0;
+  std::size_t here_end_ = 0;  // where the here-documents of this line end
+  bool page_;
+  bool divides_;
+  bool ambiguous_ = false;
+  // Up to where a quote or bracket was looked for, and not found.
+  std::size_t unclosed_[256] = {};
+  CodeToken::Kind last_ = CodeToken::Kind::end;
+  char last_mark_ = '\n';
+  std::string_view last_name_ = {};
+};
+
+// Reads a piece of code; what it finds goes to the scope.
+void read_piece(CodeScope& scope, const CodePiece& piece);
+
+// What a piece of code would start. `given`: variables that it is started with, NAME=VALUE in
+// lines.
+CodeFindings find_starts(Language language, std::string_view code, bool page,
+                         std::string_view given);
+
+}  // inner
+
+// policy/code.cpp ---------------------------------------------------------------------------------
+// Code of other languages, piece by piece; and Tcl and m4, which are read in ways of their own.
+
+namespace {
+
+// Reads a script of Tcl, command by command:
+//
+//   exec git push        a program and its arguments, which may have | < > among them
+//   open "|git push"     the same, in a text
+//   [exec git push]      a command in a word
+//   if {$x} {exec ls}    a word in braces may be a script
+class TclReader {
+ public:
+  TclReader(CodeScope& scope, const CodePiece& piece)
+      : scope_(scope), piece_(piece), text_(piece.text) {}
+
+  void read() {
+    while (at_ < text_.size()) {
+      const std::size_t first = text_.find_first_not_of(" \t\n\r;]", at_);
+      if (first == std::string_view::npos) return;
+      at_ = first;
+      if (text_[at_] == '\0' && piece_.depth == 0) scope_.findings.opaque = true;
+      if (text_[at_] == '#')
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      else
+        run(read_command());
+    }
+  }
+
+ private:
+  std::vector<std::string> read_command() {
+    std::vector<std::string> words;
+    while (at_ < text_.size() && "\n;"sv.find(text_[at_]) == std::string_view::npos) {
+      const char c = text_[at_];
+      if (c == ' ' || c == '\t' || (c == '\\' && text_.substr(at_ + 1, 1) == "\n"sv))
+        at_ += c == '\\' ? 2U : 1U;
+      else if (c == '{')
+        words.push_back(read_braces());
+      else
+        words.push_back(read_word(c == '"'));
+    }
+    return words;
+  }
+  std::string read_braces() {
+    const std::size_t begin = ++at_;
+    for (std::size_t depth = 1; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (c == '\\') ++at_;
+      if (c == '{') ++depth;
+      if (c == '}' && --depth == 0) break;
+    }
+    const std::string_view inside = text_.substr(begin, std::min(at_, text_.size()) - begin);
+    ++at_;
+    scope_.add_piece(concat("% ()", {inside}), piece_);
+    return std::string(inside);
+  }
+  // A word, or one in double quotes. What is put into it is a hole.
+  std::string read_word(bool quoted) {
+    std::string word;
+    at_ += quoted;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (quoted ? c == '"' : " \t\n;"sv.find(c) != std::string_view::npos) break;
+      ++at_;
+      if (c == '\\' && at_ < text_.size()) {
+        word += text_[at_++];
+      } else if (c == '[') {
+        const std::size_t begin = at_;
+        for (std::size_t depth = 1; at_ < text_.size() && depth; ++at_)
+          depth = text_[at_] == '[' ? depth + 1 : text_[at_] == ']' ? depth - 1 : depth;
+        scope_.add_piece(concat("% ()", {text_.substr(begin, at_ - begin - (at_ > begin))}),
+                         piece_);
+        word += '\0';
+      } else if (c == '$') {
+        const std::size_t begin = at_;
+        while (at_ < text_.size() && is_name_char(text_[at_])) ++at_;
+        const CodeValue* const value = scope_.value_of(text_.substr(begin, at_ - begin));
+        if (value && scope_.charge(value->texts[0].size()))
+          word += value->texts[0];
+        else
+          word += '\0';
+      } else {
+        word += c;
+      }
+    }
+    at_ += quoted;
+    return word;
+  }
+  void run(const std::vector<std::string>& words) {
+    if (words.empty()) return;
+    const std::string_view name = words[0];
+    std::size_t i = 1;
+    if (name == "set"sv && words.size() == 3 && words[2].size() < 4096) {
+      scope_.variables[words[1]].set_text(words[2]);
+    } else if (name == "open"sv && words.size() > 1 && starts_with(words[1], "|"sv)) {
+      scope_.findings.scripts.push_back(words[1].substr(1));
+    } else if (is_any(name, "exec", "spawn", "system")) {
+      while (i < words.size() && starts_with(words[i], "-"sv)) ++i;
+      std::string script;
+      for (; i < words.size(); ++i) {
+        const bool raw =
+            name == "system"sv || words[i].find_first_not_of("|<>&12") == std::string::npos;
+        if (raw)
+          script += words[i];
+        else
+          append_quoted(script, words[i]);
+        script += ' ';
+      }
+      if (scope_.charge(script.size())) scope_.findings.scripts.push_back(std::move(script));
+    } else if (is_any(name, "eval", "uplevel", "catch", "after", "time")) {
+      std::string script;
+      for (; i < words.size(); ++i) append_all(script, "% ", {words[i]});
+      scope_.add_piece(script + "()", piece_);
+    }
+  }
+
+  CodeScope& scope_;
+  const CodePiece& piece_;
+  const std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+// syscmd(`git push'), esyscmd([git push])
+void read_m4(CodeScope& scope, const CodePiece& piece) {
+  const std::string_view text = piece.text;
+  if (starts_with(text, "\0"sv) || text.find(std::string_view("\n\0", 2)) != std::string_view::npos)
+    scope.findings.opaque = true;
+  constexpr std::string_view call = "syscmd(";
+  for (std::size_t at = text.find(call); at != std::string_view::npos; at = text.find(call, at)) {
+    at += call.size();
+    std::string script;
+    for (std::size_t depth = 1; at < text.size(); ++at) {
+      const char c = text[at];
+      if (c == '(') ++depth;
+      if (c == ')' && --depth == 0) break;
+      if (c != '`' && c != '[' && c != ']' && (c != '\'' || script.empty())) script += c;
+    }
+    while (ends_with(script, "'"sv)) script.pop_back();
+    if (scope.charge(script.size())) scope.findings.scripts.push_back(std::move(script));
+  }
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+CodeFindings find_starts(Language language, std::string_view code, bool page,
+                         std::string_view given) {
+  CodeScope scope;
+  scope.language = language;
+  scope.budget = (std::size_t{1} << 16) + 16 * code.size();
+  while (!given.empty()) {
+    std::string_view value = take_part(given, '\n');
+    const std::string_view name = take_part(value, '=');
+    scope.variables[std::string(name)].set_text(std::string(value));
+  }
+  const bool of_php = language == Language::php && page;
+  scope.pieces.push_back({std::string(code), 0, of_php});
+  // Reading a piece may add others to the end of the list.
+  for (const CodePiece& piece : scope.pieces) {
+    if (language == Language::tcl)
+      TclReader(scope, piece).read();
+    else if (language == Language::m4)
+      read_m4(scope, piece);
+    else
+      read_piece(scope, piece);
+  }
+  return std::move(scope.findings);
+}
+
 // policy/wrapper_table_internal.hpp ---------------------------------------------------------------
 // Programs that start another one, or hand a script to a shell: what the rows say of them.
 
@@ -15696,6 +16062,7 @@ struct WrapperTerms {
     fd,
     files,  // does with files what another program does, whose name its row has
     find,
+    git,
     git_config,
     group,
     input_only,   // what it does, it reads from standard input
@@ -15786,12 +16153,40 @@ inline constexpr auto command_variables = NameSet{"BROWSER",
 
 // The last parts of the names of git's and tmux's settings whose value is a command, besides
 // pager.* and alias.*, in small letters.
-inline constexpr auto command_settings =
-    NameSet{"askpass",         "clean",         "cmd",        "command", "copy-command",
-            "default-command", "default-shell", "difffilter", "driver",  "editor",
-            "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
-            "packobjectshook", "pager",         "process",    "program", "receivepack",
-            "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
+inline constexpr auto command_settings = NameSet{"alternaterefscommand",
+                                                 "askpass",
+                                                 "browser",
+                                                 "cccmd",
+                                                 "clean",
+                                                 "cmd",
+                                                 "command",
+                                                 "copy-command",
+                                                 "default-command",
+                                                 "default-shell",
+                                                 "defaultkeycommand",
+                                                 "difffilter",
+                                                 "driver",
+                                                 "editor",
+                                                 "external",
+                                                 "fsmonitor",
+                                                 "gitproxy",
+                                                 "headercmd",
+                                                 "helper",
+                                                 "httpd",
+                                                 "lock-command",
+                                                 "packobjectshook",
+                                                 "pager",
+                                                 "process",
+                                                 "program",
+                                                 "receivepack",
+                                                 "sendmailcmd",
+                                                 "smudge",
+                                                 "sshcommand",
+                                                 "textconv",
+                                                 "tocmd",
+                                                 "tunnel",
+                                                 "update",
+                                                 "uploadpack"};
 
 // policy/subject_internal.hpp ---------------------------------------------------------------------
 // The subject: one simple command of a script, while it is judged; and what judges it.
@@ -15937,9 +16332,10 @@ bool is_blank_or_unknown(std::string_view text);
 // interpreters.cpp: code in other languages -------------------------------------------------------
 
 void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form);
-// What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
+// What code runs is judged by all rules and by the lists of what is blocked and asked about.
+// `page`: see CodePiece; `given`: variables that it is started with, NAME=VALUE in lines.
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word);
+               const shell::Word& word, bool page = false, std::string_view given = {});
 
 // code_input.cpp: code that comes in on standard input --------------------------------------------
 
@@ -15950,10 +16346,6 @@ void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form
 
 // wrapped_languages.cpp: programs with a language of their own ------------------------------------
 
-// A setting of git: name=value.
-void judge_setting(Subject& subject, const Form& form, std::string_view name,
-                   std::string_view value);
-void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form);
@@ -15961,6 +16353,20 @@ void peel_tar(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form);
 // What is typed into another terminal.
 void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// git.cpp: what git starts for a setting, an alias or an address ------------------------------
+
+// A setting of git, or of tmux: name=value.
+void judge_setting(Subject& subject, const Form& form, std::string_view name,
+                   std::string_view value);
+// A variable whose name begins with GIT_CONFIG_.
+void judge_git_variable(Subject& subject, const Form& form, std::string_view name,
+                        std::string_view value);
+// What git does under other names. Options with scripts and settings are those of its rows.
+void peel_git(Subject& subject, const Wrapper& wrapper, const Form& form);
+// git-push, as git has it in its own folder.
+void peel_git_program(Subject& subject, const Form& form, std::string_view name);
+void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form);
 
 // find.cpp, xargs.cpp: programs that repeat a command ---------------------------------------------
 
@@ -16111,6 +16517,1172 @@ void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form
   Form fed = form;
   fed.holes = false;
   subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
+}
+
+// policy/code_lexer.cpp ---------------------------------------------------------------------------
+// Code of other languages in tokens: what is a comment, a name, a mark.
+//
+// What could be read in two ways must not hide anything: a slash that may begin a pattern or divide
+// is read as both, one after the other (see CodeLexer::ambiguous()), and a quote that is not closed
+// is a mark like any other.
+
+CodeToken CodeLexer::next() {
+  CodeToken token;
+  for (;;) {
+    if (page_) leave_page();
+    while (at_ < code_.size() && " \t\r"sv.find(code_[at_]) != npos) ++at_, token.spaced = true;
+    if (looking_at("\\\n"sv))
+      at_ += 2;
+    else if (!skip_comment())
+      break;
+    token.spaced = true;
+  }
+  if (at_ < code_.size()) {
+    const char c = code_[at_];
+    if (c == '\n') {
+      end_line(token);
+    } else if (c == '\0') {
+      // A part that the shell puts in.
+      if (ends_statement() && piece_.depth == 0 && !is(Language::awk))
+        scope_.findings.opaque = true;
+      token.kind = CodeToken::Kind::name;
+      token.name = code_.substr(at_++, 1);
+    } else if (!read_text(token)) {
+      if (is_name_char(c))
+        read_name(token);
+      else
+        read_mark(token);
+    }
+  }
+  last_ = token.kind;
+  last_mark_ = token.mark;
+  last_name_ = token.name;
+  return token;
+}
+
+// True if a statement may begin here.
+bool CodeLexer::ends_statement() const {
+  return last_ == CodeToken::Kind::end ||
+         (last_ == CodeToken::Kind::mark && ";{}\n"sv.find(last_mark_) != npos);
+}
+
+// Goes to the code of a page of PHP.
+void CodeLexer::leave_page() {
+  const std::size_t begin = code_.find("<?"sv, at_);
+  page_ = false;
+  if (begin == npos) {
+    at_ = code_.size();
+    return;
+  }
+  at_ = begin + 2;
+  if (looking_at("php"sv)) at_ += 3;
+  if (looking_at("="sv)) ++at_;
+}
+
+// Goes behind a text; to the end if it does not come.
+bool CodeLexer::skip_to(std::string_view end) {
+  const std::size_t found = code_.find(end, at_);
+  at_ = found == npos ? code_.size() : found + end.size();
+  return true;
+}
+
+// True if it has skipped one, or what else is no code.
+bool CodeLexer::skip_comment() {
+  if (at_ >= code_.size()) return false;
+  const bool line_begins = at_ == 0 || code_[at_ - 1] == '\n';
+  if (is(Language::perl) && line_begins && at(0) == '=' && is_name_start(at(1)))
+    return skip_to("\n=cut"sv);
+  if (is(Language::ruby) && line_begins && looking_at("=begin"sv)) return skip_to("\n=end"sv);
+  if (is(Language::php) && looking_at("?>"sv)) {
+    at_ += 2;
+    return page_ = true;
+  }
+  const bool slashes = is(Language::node) || is(Language::php);
+  if (slashes && looking_at("/*"sv)) {
+    at_ += 2;
+    return skip_to("*/"sv);
+  }
+  if (is(Language::lua) && looking_at("--"sv)) {
+    at_ += 2;
+    CodeToken comment;
+    if (read_long_bracket(comment)) return true;
+  } else if (!(slashes && looking_at("//"sv)) &&
+             (is(Language::lua) || is(Language::node) || at(0) != '#' ||
+              (is(Language::perl) && at_ > 0 && code_[at_ - 1] == '$')) &&
+             !(at_ == 0 && looking_at("#!"sv))) {
+    return false;
+  }
+  // A comment of PHP ends with its code.
+  const std::size_t end = std::min(code_.find('\n', at_), code_.size());
+  const std::size_t leave = is(Language::php) ? code_.substr(at_, end - at_).find("?>"sv) : npos;
+  at_ = leave == npos ? end : at_ + leave;
+  return true;
+}
+
+void CodeLexer::end_line(CodeToken& token) {
+  token.kind = CodeToken::Kind::mark;
+  token.mark = '\n';
+  at_ = std::max(at_ + 1, std::min(here_end_, code_.size()));
+}
+
+void CodeLexer::read_name(CodeToken& token) {
+  const std::size_t begin = at_;
+  while (at_ < code_.size() && is_name_char(code_[at_])) ++at_;
+  token.kind = CodeToken::Kind::name;
+  token.name = code_.substr(begin, at_ - begin);
+}
+
+void CodeLexer::read_mark(CodeToken& token) {
+  const bool dots = is(Language::perl) || is(Language::php);
+  const bool sigils = dots || is(Language::ruby);
+  const char c = code_[at_++];
+  if (sigils && (c == '$' || c == '@') && is_name_char(at(0))) {
+    read_name(token);
+    token.variable = true;
+    return;
+  }
+  struct Pair {
+    std::string_view text;
+    char mark;
+  };
+  static constexpr Pair pairs[] = {
+      {"==", CodeToken::other},
+      {"=>", CodeToken::other},
+      {"=~", CodeToken::other},
+      {"!=", CodeToken::other},
+      {"<=", CodeToken::other},
+      {">=", CodeToken::other},
+      {"++", CodeToken::other},
+      {"||", CodeToken::other},
+      {"&&", CodeToken::other},
+      {"::", CodeToken::attribute},
+      {"?.", CodeToken::attribute},
+      {"&.", CodeToken::attribute},
+      {"->", CodeToken::attribute},
+      {"+=", CodeToken::add},
+      {".=", CodeToken::add},
+      {"..", CodeToken::other},
+      {":=", CodeToken::assign},
+      {"<-", CodeToken::assign},
+      {"|&", '|'},
+  };
+  token.kind = CodeToken::Kind::mark;
+  token.mark = c;
+  const std::string_view two = code_.substr(at_ - 1, 2);
+  for (const Pair& pair : pairs) {
+    if (two != pair.text || (pair.mark == CodeToken::assign && c == '<' && !is(Language::r)))
+      continue;
+    ++at_;
+    token.mark = pair.mark;
+    if (two == ".."sv && is(Language::lua)) token.mark = CodeToken::join;
+    return;
+  }
+  if (c == '=') token.mark = CodeToken::assign;
+  if (c == '+') token.mark = CodeToken::join;
+  if (c == '.') token.mark = dots ? CodeToken::join : CodeToken::attribute;
+  if (c == ':' && is(Language::lua) && is_name_start(at(0))) token.mark = CodeToken::attribute;
+}
+
+}  // inner
+
+// policy/code_reader.cpp --------------------------------------------------------------------------
+// Expressions and calls of other languages, as far as they are made of literals.
+//
+//   "git " + "push"          a text; an unknown part of it is a NUL byte
+//   ["git", "push"]          a list
+//   x = "git push"           the variable is known from here on, in the order of the text
+//   os.system(x)             a call: the last part of its name says what it does
+//   getattr(os, "system")(x) the same
+//
+// An expression is read by one function, which calls itself for what stands in brackets. Deeper
+// than max_code_depth brackets are passed over, and what stands in them is read all the same.
+
+namespace {
+
+constexpr unsigned max_code_depth = 100;
+
+// Functions that read a text as code of their language.
+constexpr auto code_functions = NameSet{
+    "Function",   "class_eval",  "compile", "eval",         "instance_eval",   "load",
+    "loadstring", "module_eval", "repeat",  "runInContext", "runInNewContext", "runInThisContext",
+    "timeit"};
+// Functions that call the function that an argument names.
+constexpr auto calling_functions = NameSet{
+    "__send__", "array_map", "call_user_func", "call_user_func_array", "public_send", "send"};
+// Functions of Perl and Ruby that start a program for a name with a | in it.
+constexpr auto opening_functions =
+    NameSet{"binread", "foreach", "open", "read", "readlines", "readpipe"};
+// Names behind which an expression begins anew.
+constexpr auto statement_names =
+    NameSet{"and",    "do",     "else", "end",    "for",   "if",   "in",    "not", "or",
+            "rescue", "return", "then", "unless", "until", "when", "while", "with"};
+// Methods that leave a text as it is, as far as it counts here.
+constexpr auto keeping_methods = NameSet{"chomp",  "decode", "encode",   "freeze", "lstrip",
+                                         "rstrip", "strip",  "toString", "to_s",   "trim"};
+// Functions that give the path that their arguments make.
+constexpr auto path_functions =
+    NameSet{"Path", "abspath", "expand_path", "expanduser", "join", "realpath", "resolve"};
+// Arguments with a name that are a part of the command.
+constexpr auto command_names = NameSet{"args", "cmd", "command"};
+
+std::vector<std::string> blank_parts(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" \t\n"), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+// A text with holes for {}, {name} and %s.
+std::string with_holes(std::string_view text, bool percent) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t close =
+        text[i] == '{' ? text.substr(i, 64).find('}') : std::string_view::npos;
+    const bool letter = percent && text[i] == '%' && i + 1 < text.size();
+    if (!percent && close != std::string_view::npos) i += close;
+    if (letter) ++i;
+    if (letter && text[i] == '%')
+      result += '%';
+    else
+      result += letter || (!percent && close != std::string_view::npos) ? '\0' : text[i];
+  }
+  return result;
+}
+
+class CodeReader {
+ public:
+  CodeReader(CodeScope& scope, const CodePiece& piece, bool divides)
+      : scope_(scope), piece_(piece), lexer_(scope, piece, divides) {
+    advance();
+  }
+
+  // False: a slash may have hidden something.
+  bool read() {
+    while (!token_.is(CodeToken::Kind::end)) {
+      read_value(0, false);
+      if (is_separator() || is_close()) advance();
+    }
+    return !lexer_.ambiguous();
+  }
+
+ private:
+  using Values = std::vector<CodeValue>;
+  // What an expression has been read to.
+  struct Operand {
+    CodeValue value = {};
+    std::string name = {};  // its last name, which is not called yet
+    bool plain = false;     // nothing but that name
+  };
+
+  bool is(Language wanted) const { return scope_.is(wanted); }
+  void advance() { token_ = lexer_.next(); }
+  bool is_close() const {
+    return token_.is_mark(')') || token_.is_mark(']') || token_.is_mark('}');
+  }
+  bool is_separator() const {
+    return token_.is_mark(',') || token_.is_mark(';') || token_.is_mark('\n');
+  }
+  // A language whose calls may have no parentheses.
+  bool calls_bare() const {
+    return is(Language::perl) || is(Language::ruby) || is(Language::lua) || is(Language::php);
+  }
+
+  CodeValue read_value(unsigned depth, bool in_brackets);
+  Operand read_operand(unsigned depth);
+  void read_suffix(Operand& operand, unsigned depth);
+  Values read_group(char close, unsigned depth);
+  Values read_bare_arguments(unsigned depth);
+  bool begins_argument() const;
+  void take_operator(CodeValue& value, Operand& operand, unsigned depth, bool in_brackets,
+                     bool& joins);
+  void set(const std::string& name, CodeValue value);
+
+  CodeValue call(const std::string& name, const CodeValue& object, Values arguments);
+  CodeValue call_method(const std::string& name, const CodeValue& object, const Values& arguments);
+  void start(const std::string& name, const Values& arguments);
+  void start_by_mark(const Values& arguments);
+  bool starts(std::string_view name) const {
+    return starting_functions.has(name) && !(name == "exec"sv && is(Language::python));
+  }
+  bool has_effect(std::string_view name) const {
+    return starts(name) || removing_functions.has(name) || code_functions.has(name) ||
+           calling_functions.has(name) || (is(Language::python) && name == "exec"sv) ||
+           ((is(Language::perl) || is(Language::ruby)) && opening_functions.has(name));
+  }
+  void add_script(const std::string& text) {
+    if (scope_.charge(text.size())) scope_.findings.scripts.push_back(text);
+  }
+
+  CodeScope& scope_;
+  const CodePiece& piece_;
+  CodeLexer lexer_;
+  CodeToken token_ = {};
+};
+
+// From the current token to a separator or a closing bracket. `in_brackets`: the end of a line is
+// a blank.
+CodeValue CodeReader::read_value(unsigned depth, bool in_brackets) {
+  CodeValue value;
+  bool joins = false, empty = true;
+  for (;;) {
+    if (token_.is_mark('\n') && (in_brackets || joins)) {
+      advance();
+      continue;
+    }
+    if (token_.is(CodeToken::Kind::end) || is_separator() || is_close()) return value;
+    const bool text_before = value.is_text() && !empty;
+    const bool beside = text_before && token_.is(CodeToken::Kind::text);
+    const bool mark = token_.is(CodeToken::Kind::mark) && !token_.is_mark('(') &&
+                      !token_.is_mark('[') && !token_.is_mark('{');
+    Operand operand;
+    if (mark) {
+      take_operator(value, operand, depth, in_brackets, joins);
+      continue;
+    }
+    operand = read_operand(depth);
+    const bool assigns = token_.is_mark(CodeToken::assign) || token_.is_mark(CodeToken::add);
+    if (assigns && !operand.name.empty()) {
+      const bool adds = token_.is_mark(CodeToken::add);
+      advance();
+      CodeValue set_to = read_value(depth + 1, in_brackets);
+      if (adds) {
+        CodeValue sum = operand.value;
+        sum.append(std::move(set_to));
+        set_to = std::move(sum);
+      }
+      set(operand.name, set_to);
+      value = std::move(set_to);
+      value.named = in_brackets && !command_names.has(operand.name);
+      return value;
+    }
+    if (operand.plain && starts(operand.name)) {
+      // import run as r, {execSync: e}
+      const bool renames = (token_.is(CodeToken::Kind::name) && token_.name == "as"sv) ||
+                           (token_.is_mark(':') && is(Language::node));
+      if (renames) {
+        advance();
+        if (token_.is(CodeToken::Kind::name)) set(std::string(token_.name), operand.value);
+      }
+    }
+    if (joins || beside || (is(Language::awk) && !empty))
+      value.append(std::move(operand.value));
+    else
+      value = std::move(operand.value);
+    if (operand.plain && statement_names.has(operand.name)) value = CodeValue();
+    joins = false;
+    empty = false;
+  }
+}
+
+// An operator between two operands.
+void CodeReader::take_operator(CodeValue& value, Operand& operand, unsigned depth, bool in_brackets,
+                               bool& joins) {
+  const char mark = token_.mark;
+  advance();
+  joins = mark == CodeToken::join;
+  if (joins) return;
+  if (mark == '|' && is(Language::awk)) {
+    // "command" | getline, print | "command"
+    if (token_.is(CodeToken::Kind::name) && token_.name == "getline"sv) {
+      if (value.is_text()) add_script(value.texts[0]);
+    } else if (!token_.is(CodeToken::Kind::end) && !is_separator() && !is_close()) {
+      const CodeValue command = read_value(depth + 1, in_brackets);
+      if (command.is_text()) add_script(command.texts[0]);
+    }
+  } else if (mark == '%' && value.is_text() && is(Language::python)) {
+    operand = read_operand(depth);
+    value.set_text(with_holes(value.texts[0], true));
+    return;
+  } else if (mark == '*' || mark == '\\' || mark == '@' || mark == '&') {
+    // *list, \@array, @function, &function
+    return;
+  }
+  value = CodeValue();
+}
+
+CodeReader::Operand CodeReader::read_operand(unsigned depth) {
+  Operand operand;
+  if (token_.is(CodeToken::Kind::mark)) {
+    const char open = token_.mark;
+    advance();
+    if (depth >= max_code_depth) return operand;
+    Values values = read_group(open == '(' ? ')' : open == '[' ? ']' : '}', depth + 1);
+    CodeValue& value = operand.value;
+    if (open == '(' && values.size() == 1) {
+      value = std::move(values[0]);
+      value.named = false;
+    } else if (open == '{') {
+      for (CodeValue& each : values)
+        if (each.is_list() && !value.is_list()) value = std::move(each);
+    } else {
+      value.kind = CodeValue::Kind::list;
+      for (const CodeValue& each : values) {
+        if (each.texts.empty()) value.texts.emplace_back(1, '\0');
+        value.texts.insert(value.texts.end(), each.texts.begin(), each.texts.end());
+      }
+    }
+  } else if (token_.is(CodeToken::Kind::name)) {
+    operand.name = token_.name;
+    operand.plain = true;
+    const CodeValue* const known = scope_.value_of(operand.name);
+    if (known && scope_.charge(known->texts.empty() ? 0 : known->texts[0].size()))
+      operand.value = *known;
+    else if (!token_.variable && starts(operand.name))
+      operand.value.set_text(operand.name);
+    advance();
+  } else {
+    if (token_.is(CodeToken::Kind::script)) {
+      add_script(token_.texts[0]);
+    } else {
+      operand.value.kind =
+          token_.is(CodeToken::Kind::list) ? CodeValue::Kind::list : CodeValue::Kind::text;
+      operand.value.texts = std::move(token_.texts);
+    }
+    advance();
+  }
+  read_suffix(operand, depth);
+  return operand;
+}
+
+// What follows an operand: calls, indices and attributes.
+void CodeReader::read_suffix(Operand& operand, unsigned depth) {
+  CodeValue object;
+  for (;;) {
+    std::string name = operand.name;
+    // A variable that has the name of a function, or "name"(...).
+    if (operand.value.is_text() && !has_effect(name) && has_effect(operand.value.texts[0]))
+      name = operand.value.texts[0];
+    const bool awk_call = !is(Language::awk) || !token_.spaced;
+    if (token_.is_mark('(') && !name.empty() && awk_call && depth < max_code_depth) {
+      advance();
+      operand.value = call(name, object, read_group(')', depth + 1));
+      object = CodeValue();
+      operand.name.clear();
+    } else if (calls_bare() && has_effect(name) && begins_argument() && depth < max_code_depth) {
+      operand.value = call(name, object, read_bare_arguments(depth + 1));
+      operand.name.clear();
+    } else if (token_.is_mark('[') && !token_.spaced && depth < max_code_depth) {
+      advance();
+      const Values index = read_group(']', depth + 1);
+      operand.name.clear();
+      operand.value = CodeValue();
+      if (index.size() == 1 && index[0].is_text() && has_effect(index[0].texts[0]))
+        operand.value = index[0];
+    } else if (token_.is_mark(CodeToken::attribute)) {
+      advance();
+      while (token_.is_mark('\n')) advance();
+      if (!token_.is(CodeToken::Kind::name)) {
+        operand.name.clear();
+        continue;
+      }
+      object = std::move(operand.value);
+      operand.name = token_.name;
+      operand.value = CodeValue();
+      if (starts(operand.name)) operand.value.set_text(operand.name);
+      const CodeValue* const known = scope_.value_of(operand.name);
+      if (known && operand.value.kind == CodeValue::Kind::unknown) operand.value = *known;
+      advance();
+      if (is(Language::ruby) && object.is_text() && !token_.is_mark('('))
+        operand.value = call_method(operand.name, object, {});
+    } else {
+      return;
+    }
+    operand.plain = false;
+  }
+}
+
+// The values up to a closing bracket, which is skipped.
+CodeReader::Values CodeReader::read_group(char close, unsigned depth) {
+  Values values;
+  const bool block = close == '}';
+  while (!token_.is(CodeToken::Kind::end)) {
+    if (is_close()) {
+      // One that closes another bracket is left to that.
+      if (token_.is_mark(close)) advance();
+      return values;
+    }
+    if (is_separator()) {
+      advance();
+      continue;
+    }
+    values.push_back(read_value(depth, !block));
+  }
+  return values;
+}
+
+CodeReader::Values CodeReader::read_bare_arguments(unsigned depth) {
+  Values values;
+  // system {'program'} 'name', 'argument'
+  if (token_.is_mark('{')) read_operand(depth);
+  while (!token_.is(CodeToken::Kind::end)) {
+    values.push_back(read_value(depth, false));
+    if (!token_.is_mark(',')) break;
+    do advance();
+    while (token_.is_mark('\n'));
+  }
+  return values;
+}
+
+bool CodeReader::begins_argument() const {
+  if (token_.is(CodeToken::Kind::name))
+    return token_.variable || scope_.value_of(token_.name) ||
+           is_any(token_.name, "my", "our", "local") ||
+           (token_.name[0] >= 'A' && token_.name[0] <= 'Z');
+  if (token_.is(CodeToken::Kind::mark))
+    return (token_.spaced && (token_.is_mark('[') || token_.is_mark('*'))) ||
+           (is(Language::perl) && token_.is_mark('{'));
+  return !token_.is(CodeToken::Kind::end);
+}
+
+void CodeReader::set(const std::string& name, CodeValue value) {
+  constexpr std::size_t most = 256, longest = 4096;
+  std::size_t bytes = 0;
+  for (const std::string& text : value.texts) bytes += text.size() + 1;
+  if (value.kind == CodeValue::Kind::unknown || bytes > longest) {
+    scope_.variables.erase(name);
+  } else if (scope_.variables.size() < most && scope_.charge(bytes)) {
+    value.named = false;
+    scope_.variables[name] = std::move(value);
+  }
+}
+
+// calls -------------------------------------------------------------------------------------------
+
+CodeValue CodeReader::call(const std::string& name, const CodeValue& object, Values arguments) {
+  CodeValue result;
+  if (code_functions.has(name) || (is(Language::python) && name == "exec"sv)) {
+    for (const CodeValue& each : arguments)
+      if (each.is_text()) scope_.add_piece(each.texts[0], piece_);
+    return result;
+  }
+  if (starts(name)) {
+    // "command".execute()
+    if (arguments.empty() && object.is_text()) add_script(object.texts[0]);
+    start(name, arguments);
+    return result;
+  }
+  if (removing_functions.has(name)) {
+    for (const CodeValue& each : arguments)
+      for (const std::string& text : each.texts)
+        if (!each.named && scope_.charge(text.size())) scope_.findings.removed.push_back(text);
+    return result;
+  }
+  if ((is(Language::perl) || is(Language::ruby)) && opening_functions.has(name)) {
+    if (name == "readpipe"sv)
+      start(name, arguments);
+    else
+      start_by_mark(arguments);
+    return result;
+  }
+  if (object.is_text() || object.is_list()) return call_method(name, object, arguments);
+  if (path_functions.has(name) && !arguments.empty()) {
+    std::string path;
+    for (const CodeValue& each : arguments)
+      append_all(path,
+                 {path.empty() ? "" : "/", each.is_text() ? each.texts[0] : std::string(1, '\0')});
+    result.set_text(std::move(path));
+    return result;
+  }
+  if ((is(Language::r) && name == "c"sv) || is_any(name, "list", "tuple")) {
+    result.kind = CodeValue::Kind::list;
+    for (CodeValue& each : arguments) result.append(std::move(each));
+    return result;
+  }
+  // getattr(os, "system"), send(:system, "command")
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].is_text() || !starts(arguments[i].texts[0])) continue;
+    const std::string named = arguments[i].texts[0];
+    if (calling_functions.has(name)) {
+      arguments.erase(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      start(named, arguments);
+    } else if (name == "getattr"sv) {
+      result.set_text(named);
+    }
+    break;
+  }
+  // shlex.split("command"), Buffer.from("text")
+  if (is_any(name, "split", "from", "String", "str") && arguments.size() == 1 &&
+      arguments[0].is_text())
+    return call_method(name, arguments[0], {});
+  return result;
+}
+
+// A method of a text or of a list.
+CodeValue CodeReader::call_method(const std::string& name, const CodeValue& object,
+                                  const Values& arguments) {
+  CodeValue result = object;
+  result.named = false;
+  if (object.is_list()) {
+    if (name != "join"sv || object.texts.empty()) return result;
+    const bool given = !arguments.empty() && arguments[0].is_text();
+    std::string text;
+    for (std::size_t i = 0; i < object.texts.size(); ++i)
+      append_all(text, {i && given ? arguments[0].texts[0] : "", object.texts[i]});
+    result.set_text(std::move(text));
+    return result;
+  }
+  const std::string& text = object.texts[0];
+  if (name == "split"sv) {
+    result.kind = CodeValue::Kind::list;
+    result.texts = blank_parts(text);
+  } else if (name == "join"sv && !arguments.empty() && arguments[0].is_list()) {
+    std::string joined;
+    for (std::size_t i = 0; i < arguments[0].texts.size(); ++i)
+      append_all(joined, {i ? text : "", arguments[0].texts[i]});
+    result.set_text(std::move(joined));
+  } else if (name == "format"sv) {
+    result.set_text(with_holes(text, false));
+  } else if (!keeping_methods.has(name) && !is_any(name, "from", "String", "str")) {
+    result.set_text(text + '\0');
+  }
+  return result;
+}
+
+// A function that starts a program: its first argument is a script, or the program, or a list of
+// that and its arguments.
+void CodeReader::start(const std::string& name, const Values& arguments) {
+  std::size_t i = 0;
+  const bool leads = starts_with(name, "spawn"sv) || starts_with(name, "open"sv);
+  while (i < arguments.size() && (arguments[i].named || (leads && arguments[i].texts.empty()))) ++i;
+  if (i >= arguments.size() || arguments[i].texts.empty()) return;
+  const CodeValue& first = arguments[i];
+  std::vector<std::string> words = first.texts;
+  if (first.is_text()) {
+    add_script(words[0]);
+    for (bool more = true; more && ++i < arguments.size();) {
+      const CodeValue& each = arguments[i];
+      more = each.is_text() && !each.named;
+      if (each.named) continue;
+      words.insert(words.end(), each.texts.begin(), each.texts.end());
+    }
+    if (words.size() == 1) return;
+    // What execv() and its like start is named twice.
+    const bool twice =
+        starts_with(name, "exec"sv) || starts_with(name, "spawn"sv) || starts_with(name, "posix"sv);
+    if (twice && base_name(words[0]) == base_name(words[1])) words.erase(words.begin());
+  } else if (words.size() == 1) {
+    add_script(words[0]);
+  }
+  std::size_t bytes = 0;
+  for (const std::string& word : words) bytes += word.size() + 1;
+  if (scope_.charge(bytes)) scope_.findings.commands.push_back(std::move(words));
+}
+
+// open(F, "command |"), open(F, "-|", "command", "argument"), IO.read("|command")
+void CodeReader::start_by_mark(const Values& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].is_text()) continue;
+    std::string_view text = arguments[i].texts[0];
+    text.remove_prefix(std::min(text.find_first_not_of(" +"), text.size()));
+    while (ends_with(text, " "sv)) text.remove_suffix(1);
+    if (is_any(text, "-|", "|-")) {
+      Values rest(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
+      return start("system", rest);
+    }
+    if (starts_with(text, "|"sv)) return add_script(std::string(text.substr(1)));
+    if (ends_with(text, "|"sv)) return add_script(std::string(text.substr(0, text.size() - 1)));
+  }
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void CodeValue::set_text(std::string text) {
+  kind = Kind::text;
+  texts.clear();
+  texts.push_back(std::move(text));
+}
+
+void CodeValue::append(CodeValue&& next) {
+  if (is_list() || next.is_list()) {
+    if (!is_list()) texts.insert(texts.begin(), std::string(1, '\0'));
+    texts.insert(texts.end(), next.texts.begin(), next.texts.end());
+    kind = Kind::list;
+  } else if (is_text() || next.is_text()) {
+    if (!is_text()) set_text(std::string(1, '\0'));
+    if (next.is_text())
+      texts[0] += next.texts[0];
+    else
+      texts[0] += '\0';
+  }
+}
+
+bool CodeScope::charge(std::size_t bytes) {
+  const bool fits = bytes < budget;
+  budget = fits ? budget - bytes : 0;
+  return fits;
+}
+
+void CodeScope::add_piece(std::string_view text, const CodePiece& from, bool page) {
+  constexpr unsigned deepest = 8;
+  if (from.depth >= deepest || text.find_first_of("(`'\"|"sv) == std::string_view::npos ||
+      !charge(text.size()))
+    return;
+  pieces.push_back({std::string(text), from.depth + 1, page});
+}
+
+const CodeValue* CodeScope::value_of(std::string_view name) const {
+  const auto found = variables.find(name);
+  return found == variables.end() ? nullptr : &found->second;
+}
+
+void read_piece(CodeScope& scope, const CodePiece& piece) {
+  if (!CodeReader(scope, piece, false).read()) CodeReader(scope, piece, true).read();
+}
+
+}  // inner
+
+// policy/code_strings.cpp -------------------------------------------------------------------------
+// Strings and patterns of other languages, as their quotes read them.
+
+namespace {
+
+// Behind the } that closes what is open at `at`, with the strings in it skipped; npos: none does.
+std::size_t behind_braces(std::string_view text, std::size_t at) {
+  std::size_t depth = 1;
+  char quote = '\0';
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quote) {
+      if (c == '\\') ++at;
+      if (c == quote || c == '\n') quote = '\0';
+    } else if (c == '"' || c == '\'' || c == '`') {
+      quote = c;
+    } else if (c == '{') {
+      ++depth;
+    } else if (c == '}' && --depth == 0) {
+      return at + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+// 'text' without its quotes; false: it is something else.
+bool bare_text(std::string_view text, std::string_view& inner) {
+  if (text.size() < 2 || (text[0] != '"' && text[0] != '\'') || text.back() != text[0])
+    return false;
+  inner = text.substr(1, text.size() - 2);
+  return inner.find_first_of("\"'\\") == std::string_view::npos;
+}
+
+char closing_of(char open) {
+  constexpr std::string_view opening = "([{<", closing = ")]}>";
+  const std::size_t kind = opening.find(open);
+  return kind == std::string_view::npos ? open : closing[kind];
+}
+
+// Names behind which a slash begins a pattern.
+constexpr auto names_before_patterns = NameSet{
+    "and",   "case", "do",     "else",  "elsif", "grep",   "if",     "in",    "not",  "of",   "or",
+    "print", "puts", "return", "split", "then",  "typeof", "unless", "until", "when", "while"};
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+bool CodeLexer::read_text(CodeToken& token) {
+  const char c = code_[at_];
+  const bool perl = is(Language::perl), ruby = is(Language::ruby);
+  if (c == '"' || (c == '\'' && !is(Language::awk)))
+    return read_quoted(token, c, false, is(Language::ruby) && c == '"');
+  if (c == '`' && (perl || ruby || is(Language::php) || is(Language::node))) {
+    // A $ before it has it run: zx, Bun.
+    const bool runs = !is(Language::node) || (at_ > 0 && code_[at_ - 1] == '$');
+    if (!read_quoted(token, c, false, !perl)) return false;
+    if (runs) token.kind = CodeToken::Kind::script;
+    return true;
+  }
+  if (is(Language::lua) && c == '[') return read_long_bracket(token);
+  if (c == '<' && (perl || ruby || is(Language::php))) return read_here_document(token);
+  if (c == '/') return read_pattern(token);
+  if (c == '%' && ruby) return read_percent(token);
+  if (c == ':' && ruby && is_name_start(at(1)) && (at_ == 0 || !is_name_char(code_[at_ - 1]))) {
+    ++at_;
+    read_name(token);
+    token.kind = CodeToken::Kind::text;
+    token.texts = {std::string(token.name)};
+    return true;
+  }
+  if (perl && is_name_start(c)) return read_quote_operator(token);
+  if (!is(Language::python) && !is(Language::r)) return false;
+  // r'..', f"..", rb'..'
+  std::size_t letters = 0;
+  bool raw = false, formatted = false;
+  while (letters < 2 && "rRbBuUfF"sv.find(at(letters)) != npos && at(letters)) {
+    raw |= (at(letters) | 0x20) == 'r';
+    formatted |= (at(letters) | 0x20) == 'f';
+    ++letters;
+  }
+  if (letters == 0 || (at(letters) != '"' && at(letters) != '\'')) return false;
+  at_ += letters;
+  if (read_quoted(token, code_[at_], raw, formatted && is(Language::python))) return true;
+  at_ -= letters;
+  return false;
+}
+
+// From the opening quote to behind the closing one. `formatted`: what stands in braces may have
+// quotes of its own.
+bool CodeLexer::read_quoted(CodeToken& token, char quote, bool raw, bool formatted) {
+  if (at_ < unclosed_[static_cast<unsigned char>(quote)]) return false;
+  const std::string_view three = code_.substr(at_, 3);
+  const bool is_triple =
+      is(Language::python) && three.size() == 3 && three[1] == quote && three[2] == quote;
+  const std::size_t marks = is_triple ? 3 : 1;
+  const bool one_line =
+      !is_triple && quote != '`' &&
+      (is(Language::python) || is(Language::node) || is(Language::awk) || is(Language::lua));
+  std::size_t end = at_ + marks;
+  while (end < code_.size()) {
+    const char c = code_[end];
+    if (c == quote && (!is_triple || code_.substr(end, 3) == three)) break;
+    if (c == '\n' && one_line) break;
+    const bool opens = formatted && end >= unclosed_['{'] && c == '{' &&
+                       (is(Language::python) || code_[end - 1] != '\\');
+    const bool twice = is(Language::python) && end + 1 < code_.size() && code_[end + 1] == '{';
+    if (c == '\\') {
+      end += 2;
+    } else if (opens && !twice) {
+      const std::size_t behind = behind_braces(code_, end + 1);
+      if (behind == npos) unclosed_['{'] = code_.size();
+      end = behind == npos ? end + 1 : behind;
+    } else {
+      end += opens ? 2U : 1U;
+    }
+  }
+  if (end >= code_.size() || code_[end] != quote) {
+    unclosed_[static_cast<unsigned char>(quote)] = std::min(end, code_.size());
+    return false;
+  }
+  const std::string_view body = code_.substr(at_ + marks, end - at_ - marks);
+  at_ = end + marks;
+  token.kind = CodeToken::Kind::text;
+  token.texts = {raw ? std::string(body) : decoded(body, quote, formatted)};
+  return true;
+}
+
+bool CodeLexer::find_close(char open, char close, std::string_view& body) {
+  if (at_ < unclosed_[static_cast<unsigned char>(close)]) return false;
+  std::size_t depth = 1;
+  for (std::size_t end = at_; end < code_.size(); ++end) {
+    const char c = code_[end];
+    if (c == '\\') {
+      ++end;
+    } else if (c == close && --depth == 0) {
+      body = code_.substr(at_, end - at_);
+      at_ = end + 1;
+      return true;
+    } else if (c == open && open != close) {
+      ++depth;
+    }
+  }
+  unclosed_[static_cast<unsigned char>(close)] = code_.size();
+  return false;
+}
+
+// What stands behind the letters of q, qx, m, s and the like of Perl, and of %q of Ruby.
+bool CodeLexer::read_delimited(CodeToken& token, std::size_t letters) {
+  const std::string_view name = code_.substr(at_, letters);
+  const std::size_t begin = at_;
+  at_ += letters;
+  while (at(0) == ' ' || at(0) == '\n') ++at_;
+  const char open = at(0);
+  const char close = closing_of(open);
+  ++at_;
+  std::string_view body;
+  if (!find_close(open, close, body)) {
+    at_ = begin;
+    return false;
+  }
+  const bool plain = is_any(name, "q", "%q", "%w", "qw", "%i");
+  token.kind = is_any(name, "qx", "%x") ? CodeToken::Kind::script : CodeToken::Kind::text;
+  if (is_any(name, "qw", "%w", "%W", "%i", "%I")) {
+    token.kind = CodeToken::Kind::list;
+    for (std::string_view rest = body; !rest.empty();) {
+      const std::size_t end = std::min(rest.find_first_of(" \t\n"), rest.size());
+      if (end > 0) token.texts.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return true;
+  }
+  token.texts = {decoded(body, plain ? '\'' : '"', is(Language::ruby))};
+  if (!is_any(name, "s", "y", "tr", "m", "qr", "%r")) return true;
+  // (?{ code })
+  if (const std::size_t code = body.find("(?"sv); is(Language::perl) && code != npos)
+    scope_.add_piece(body.substr(code), piece_);
+  token.texts = {std::string(1, '\0')};
+  if (!is_any(name, "s", "y", "tr")) return true;
+  if (open != close) {
+    while (at(0) == ' ' || at(0) == '\n') ++at_;
+    ++at_;
+  }
+  const char second = open == close ? open : code_[std::min(at_, code_.size()) - 1];
+  std::string_view replacement;
+  if (!find_close(second, closing_of(second), replacement)) return true;
+  bool runs = false;
+  for (; is_name_char(at(0)); ++at_) runs |= at(0) == 'e';
+  if (runs)
+    scope_.add_piece(replacement, piece_);
+  else
+    decoded(replacement, '"', false);
+  return true;
+}
+
+// %q(..) %w[..] %x{..} and the like of Ruby.
+bool CodeLexer::read_percent(CodeToken& token) {
+  const bool value_before = last_ == CodeToken::Kind::text || last_ == CodeToken::Kind::name ||
+                            (last_ == CodeToken::Kind::mark && ")]}"sv.find(last_mark_) != npos);
+  const bool letter = at(1) && "qQwWixIr"sv.find(at(1)) != npos;
+  const char open = at(letter ? 2 : 1);
+  if (is_name_char(open) || open == ' ' || open == '=' || open == '\0' || open == '\n')
+    return false;
+  if (!letter && (value_before || "([{<"sv.find(open) == npos)) return false;
+  return read_delimited(token, letter ? 2 : 1);
+}
+
+// q(..) qw(..) qx/../ m/../ s/../../e and the like of Perl.
+bool CodeLexer::read_quote_operator(CodeToken& token) {
+  std::size_t letters = 0;
+  while (letters < 3 && is_name_char(at(letters))) ++letters;
+  if (!is_any(code_.substr(at_, letters), "q", "qq", "qw", "qx", "qr", "m", "s", "y", "tr"))
+    return false;
+  if (last_ == CodeToken::Kind::mark && last_mark_ == CodeToken::attribute) return false;
+  if (at_ > 0 && "$@%&"sv.find(code_[at_ - 1]) != npos) return false;
+  std::size_t i = letters;
+  while (at(i) == ' ' || at(i) == '\n') ++i;
+  const char open = at(i);
+  if (open == '\0' || ",;)}"sv.find(open) != npos || is_name_char(open) || at(i) == '=' ||
+      (i > letters && open == '#'))
+    return false;
+  return read_delimited(token, letters);
+}
+
+// /pattern/flags, where a value may stand.
+bool CodeLexer::read_pattern(CodeToken& token) {
+  const bool perl = is(Language::perl);
+  if (!perl && !is(Language::ruby) && !is(Language::node) && !is(Language::awk)) return false;
+  const bool spaced = at_ > 0 && " \t\n"sv.find(code_[at_ - 1]) != npos;
+  const bool behind_group =
+      last_ == CodeToken::Kind::mark && (last_mark_ == ')' || last_mark_ == '}');
+  const bool behind_name = last_ == CodeToken::Kind::name && spaced && !last_name_.empty() &&
+                           !is_digit(last_name_[0]) && " =\t\n"sv.find(at(1)) == npos;
+  const bool behind_value = last_ == CodeToken::Kind::text || last_ == CodeToken::Kind::name ||
+                            (last_ == CodeToken::Kind::mark && last_mark_ == ']');
+  if (behind_group || (behind_name && !names_before_patterns.has(last_name_))) {
+    ambiguous_ = true;
+    if (divides_) return false;
+  } else if (behind_value && !names_before_patterns.has(last_name_)) {
+    return false;
+  }
+  if (at_ < unclosed_['/']) return false;
+  std::size_t end = at_ + 1;
+  for (bool in_class = false; end < code_.size() && code_[end] != '\n'; ++end) {
+    const char c = code_[end];
+    if (c == '\\')
+      ++end;
+    else if (c == '[' && !perl)
+      in_class = true;
+    else if (c == ']')
+      in_class = false;
+    else if (c == '/' && !in_class)
+      break;
+  }
+  if (end >= code_.size() || code_[end] != '/') {
+    unclosed_['/'] = std::min(end, code_.size());
+    return false;
+  }
+  const std::string_view body = code_.substr(at_ + 1, end - at_ - 1);
+  if (perl || is(Language::ruby)) decoded(body, '"', is(Language::ruby));
+  at_ = end + 1;
+  token.kind = CodeToken::Kind::text;
+  token.texts = {std::string(1, '\0')};
+  while (is_name_char(at(0)) && !is(Language::awk)) ++at_;
+  return true;
+}
+
+// [[..]] and [==[..]==] of Lua.
+bool CodeLexer::read_long_bracket(CodeToken& token) {
+  std::size_t level = 1;
+  while (at(level) == '=') ++level;
+  if (at(0) != '[' || at(level) != '[') return false;
+  const std::string close = concat("]%]", {std::string(level - 1, '=')});
+  const std::size_t begin = at_ + level + 1;
+  const std::size_t end = at_ < unclosed_[']'] ? npos : code_.find(close, begin);
+  if (end == npos) {
+    unclosed_[']'] = code_.size();
+    return false;
+  }
+  token.kind = CodeToken::Kind::text;
+  token.texts = {std::string(code_.substr(begin, end - begin))};
+  at_ = end + close.size();
+  return true;
+}
+
+// <<NAME, <<~"NAME", <<<'NAME': its text begins behind this line.
+bool CodeLexer::read_here_document(CodeToken& token) {
+  std::size_t i = is(Language::php) ? 3 : 2;
+  if (code_.substr(at_, i) != "<<<"sv.substr(0, i)) return false;
+  if (is(Language::php))
+    while (at(i) == ' ') ++i;
+  const bool indented = at(i) == '~' || at(i) == '-';
+  i += indented;
+  const char quote = at(i) && "\"'`"sv.find(at(i)) != npos ? at(i) : '"';
+  const bool quoted = at(i) == quote;
+  i += quoted;
+  std::size_t size = 0;
+  while (is_name_char(at(i + size))) ++size;
+  const std::string_view name = code_.substr(std::min(at_ + i, code_.size()), size);
+  if (name.empty() || (!indented && !quoted && !(name[0] >= 'A' && name[0] <= 'Z'))) return false;
+  if (at_ < unclosed_['<']) return false;
+  std::size_t line = std::max(here_end_, std::min(code_.find('\n', at_), code_.size() - 1) + 1);
+  const std::size_t begin = line;
+  while (line < code_.size()) {
+    const std::size_t end = std::min(code_.find('\n', line), code_.size());
+    std::string_view text = code_.substr(line, end - line);
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    const bool ends = is(Language::php) ? starts_with(text, name) : text == name;
+    if (ends) {
+      const std::string_view body = code_.substr(begin, line - begin);
+      token.texts = {quote == '\'' ? std::string(body) : decoded(body, '"', is(Language::ruby))};
+      token.kind = quote == '`' ? CodeToken::Kind::script : CodeToken::Kind::text;
+      at_ += i + size + quoted;
+      // What follows the name of PHP goes on with the statement.
+      here_end_ = is(Language::php)
+                      ? line + static_cast<std::size_t>(text.data() + name.size() - &code_[line])
+                      : end + 1;
+      return true;
+    }
+    line = end + 1;
+  }
+  unclosed_['<'] = code_.size();
+  return false;
+}
+
+// what a text says --------------------------------------------------------------------------------
+
+std::string CodeLexer::decoded(std::string_view body, char quote, bool formatted) {
+  const bool plain =
+      quote == '\'' && (is(Language::perl) || is(Language::php) || is(Language::ruby));
+  std::string text;
+  text.reserve(body.size());
+  for (std::size_t i = 0; i < body.size();) {
+    if (body[i] == '\\' && i + 1 < body.size()) {
+      ++i;
+      if (!plain)
+        append_escape(body, i, text);
+      else if (body[i] == '\\' || body[i] == '\'')
+        text += body[i++];
+      else
+        text += '\\';
+      continue;
+    }
+    const std::size_t taken = plain ? 0 : interpolate(body.substr(i), quote, formatted, text);
+    if (taken == 0) text += body[i];
+    i += std::max<std::size_t>(taken, 1);
+  }
+  return text;
+}
+
+// What stands behind a backslash.
+void CodeLexer::append_escape(std::string_view body, std::size_t& at, std::string& text) const {
+  constexpr std::string_view letters = "ntrabfve", controls = "\n\t\r\a\b\f\v\033";
+  const char c = body[at];
+  if (is_digit(c)) {
+    const bool lua = is(Language::lua);
+    const std::size_t before = at;
+    const std::uint32_t value = read_digits(body, at, 3, lua ? 10 : 8);
+    if (at == before)
+      text += body[at++];
+    else
+      text += static_cast<char>(value);
+    return;
+  }
+  ++at;
+  const bool perl = is(Language::perl);
+  if (c == 'x' || c == 'u' || c == 'U' || (c == 'o' && perl)) {
+    if (perl && (c == 'u' || c == 'U')) return;
+    const bool braced = at < body.size() && body[at] == '{';
+    const std::size_t most = braced ? 8 : c == 'x' ? 2 : c == 'u' ? 4 : 8;
+    at += braced;
+    const std::size_t before = at;
+    const std::uint32_t value = read_digits(body, at, most, c == 'o' ? 8 : 16);
+    if (at == before && !braced)
+      text += c;
+    else if (value < 0x80 || c == 'x')
+      text += static_cast<char>(value);
+    else
+      append_utf8(value < 0x110000 ? value : 0xfffd, text);
+    if (braced) at = std::min(body.find('}', at), body.size() - 1) + 1;
+  } else if (c == 'N' && is(Language::python)) {
+    text += '\0';
+    at = std::min(body.find('}', at), body.size() - 1) + 1;
+  } else if (c == 'z' && is(Language::lua)) {
+    at = std::min(body.find_first_not_of(" \t\r\n", at), body.size());
+  } else if (perl && "QELl"sv.find(c) != npos) {
+    return;
+  } else if (const std::size_t letter = letters.find(c); letter != npos) {
+    text += controls[letter];
+  } else if (c != '\n') {
+    text += c;
+  }
+}
+
+// Puts a value in: $x, ${x}, #{x}, {x}. Gives how much of the text it has taken; 0: there is none.
+std::size_t CodeLexer::interpolate(std::string_view rest, char quote, bool formatted,
+                                   std::string& text) {
+  const char second = rest.size() > 1 ? rest[1] : '\0';
+  std::size_t open = npos;
+  if (is(Language::python)) {
+    if (!formatted || (rest[0] != '{' && rest[0] != '}')) return 0;
+    if (second == rest[0]) {
+      text += rest[0];
+      return 2;
+    }
+    open = 0;
+  } else if (is(Language::node)) {
+    if (quote != '`' || rest[0] != '$' || second != '{') return 0;
+    open = 1;
+  } else if (is(Language::ruby)) {
+    if (rest[0] != '#' || second != '{') return 0;
+    open = 1;
+  } else if (is(Language::php) && rest[0] == '{' && second == '$') {
+    open = 0;
+  } else if ((is(Language::perl) || is(Language::php)) && (rest[0] == '$' || rest[0] == '@')) {
+    if (second == '{') open = 1;
+  } else {
+    return 0;
+  }
+  std::string_view inside;
+  std::size_t end = 1;
+  if (open != npos) {
+    if (rest[open] != '{') return 0;
+    rest = rest.substr(0, std::size_t{1} << 16);
+    end = scope_.charge(0) ? behind_braces(rest, open + 1) : npos;
+    if (end == npos) {
+      scope_.charge(rest.size());
+      text += '\0';
+      return open + 1;
+    }
+    inside = rest.substr(open + 1, end - open - 2);
+    scope_.add_piece(inside, piece_);
+    if (starts_with(inside, "$"sv)) inside.remove_prefix(1);
+  } else {
+    while (end < rest.size() && is_name_char(rest[end])) ++end;
+    if (end == 1) return 0;
+    inside = rest.substr(1, end - 1);
+  }
+  const CodeValue* const value = scope_.value_of(inside);
+  std::string_view literal;
+  if (value && value->is_text() && scope_.charge(value->texts[0].size()))
+    text += value->texts[0];
+  else if (bare_text(inside, literal))
+    text += literal;
+  else
+    text += '\0';
+  return end;
 }
 
 // policy/columns_internal.hpp ---------------------------------------------------------------------
@@ -16856,6 +18428,170 @@ void peel_fd(Subject& subject, const Wrapper& wrapper, const Form& form) {
 
 }  // inner
 
+// policy/git.cpp ----------------------------------------------------------------------------------
+// git as a launcher: what it starts for a setting, an alias, an address, or under another name.
+//
+//   git -c alias.p='push -f' p       the form git push -f
+//   git config alias.p '!ls'; git p  the script ls, where it is set and where it is used
+//   GIT_CONFIG_VALUE_0=...           a setting: GIT_CONFIG_KEY_0 is its name
+//   git --config-env=alias.p=X p     the value is that of the variable X
+//   git-push, git send-pack          the form git push
+//   git clone ext::'sh -c ls'        the script sh -c ls
+
+namespace {
+
+// Commands of git that send what push would send.
+constexpr auto pushing_commands = NameSet{"http-push", "receive-pack", "send-pack"};
+
+// The value of a variable that the command sets, as an assignment or as a word of env or export.
+bool find_value(const Subject& subject, const Form& form, std::string_view name,
+                std::string_view& value) {
+  for (const shell::Assignment& assignment : subject.command.assignments) {
+    if (assignment.name != name) continue;
+    value = assignment.value.text;
+    return true;
+  }
+  for (const Form* each : {&form, subject.forms.empty() ? &form : &subject.forms.front()}) {
+    for (std::size_t i = 0; i < each->size; ++i) {
+      std::string_view word = each->words[i].text;
+      if (word.find('=') == std::string_view::npos || take_part(word, '=') != name) continue;
+      value = word;
+      return true;
+    }
+  }
+  return false;
+}
+
+// ext::COMMAND, in which a % stands before a blank of the command.
+void judge_address(Subject& subject, const Form& form, std::string_view address) {
+  constexpr std::string_view scheme = "ext::";
+  if (!starts_with(address, scheme)) return;
+  std::string script;
+  for (const char c : address.substr(scheme.size()))
+    if (c != '%') script += c;
+  run_guess(subject, form, script);
+}
+
+// The words of a form of git, with others in place of its first `words`.
+void add_git_form(Subject& subject, const Form& form, std::size_t words,
+                  std::initializer_list<std::string_view> others) {
+  std::vector<shell::Word> made;
+  for (const std::string_view other : others) made.push_back(word_like(form.words[0], other));
+  for (std::size_t i = words; i < form.size; ++i) made.push_back(shell::Word(form.words[i]));
+  subject.add_form(form.from(0), std::move(made));
+}
+
+// What an alias stands for, and the words behind it.
+void use_alias(Subject& subject, const Form& form, std::string_view alias, std::string_view value) {
+  std::string_view first = value;
+  if (take_part(first, ' ') == alias) return;
+  std::string script =
+      starts_with(value, "!"sv) ? std::string(value.substr(1)) : concat("git %", {value});
+  for (std::size_t i = 1; i < form.size; ++i) {
+    script += ' ';
+    append_quoted(script, form.words[i].text);
+  }
+  run_guess(subject, form, script);
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void judge_setting(Subject& subject, const Form& form, std::string_view name,
+                   std::string_view value) {
+  const std::string key = in_lower_case(name);
+  const std::string_view section = std::string_view(key).substr(0, key.find('.'));
+  const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
+  judge_address(subject, form, value);
+  // url.ext::COMMAND.insteadOf
+  if (section == "url"sv && name.size() > last.size() + 5)
+    judge_address(subject, form, name.substr(4, name.size() - last.size() - 5));
+  if (section == "alias"sv) {
+    constexpr std::size_t most = 64;
+    std::map<std::string, std::string, std::less<>>& aliases = subject.judged.git_aliases;
+    if (aliases.size() < most && subject.judged.charge_bytes(value.size()))
+      aliases[std::string(last)] = std::string(value);
+    // One without ! is a command of git.
+    if (!starts_with(value, "!"sv)) return run_guess(subject, form, concat("git %", {value}));
+  } else if (section != "pager"sv && !command_settings.has(last)) {
+    return;
+  }
+  run_guess(subject, form, value);
+}
+
+void judge_git_variable(Subject& subject, const Form& form, std::string_view name,
+                        std::string_view value) {
+  constexpr std::string_view one = "GIT_CONFIG_VALUE_";
+  if (starts_with(name, one)) {
+    std::string_view key;
+    if (find_value(subject, form, concat("GIT_CONFIG_KEY_%", {name.substr(one.size())}), key) &&
+        !is_unknown(key))
+      return judge_setting(subject, form, key, value);
+    run_guess(subject, form, value);
+    return run_guess(subject, form, concat("git %", {value}));
+  }
+  if (name != "GIT_CONFIG_PARAMETERS"sv) return;
+  // 'name=value' 'name'='value'
+  std::string setting;
+  bool quoted = false;
+  for (std::size_t i = 0; i <= value.size(); ++i) {
+    const char c = i < value.size() ? value[i] : ' ';
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (c != ' ' || (quoted && i < value.size())) {
+      setting += c;
+    } else {
+      std::string_view text = setting;
+      const std::string_view key = take_part(text, '=');
+      if (!key.empty()) judge_setting(subject, form, key, text);
+      setting.clear();
+    }
+  }
+}
+
+// Called when the settings of its options have been judged: they may make the alias that follows.
+void peel_git(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next()) {
+    if (!each.part.word || !each.has("config-env")) continue;
+    std::string_view variable = each.part.text, value;
+    const std::string_view name = take_part(variable, '=');
+    if (find_value(subject, form, variable, value))
+      judge_setting(subject, form, name, value);
+    else
+      judge_setting(subject, form, name, std::string_view("\0", 1));
+  }
+  const std::size_t i = each.at();
+  if (i >= form.size) return;
+  if (!wrapper.has(Wrapper::has_commands)) return add_git_form(subject, form, i, {"git"sv});
+  const std::string_view verb = form.words[i].text;
+  if (pushing_commands.has(verb)) add_git_form(subject, form, i + 1, {"git"sv, "push"sv});
+  const auto& aliases = subject.judged.git_aliases;
+  if (const auto alias = aliases.find(in_lower_case(verb)); alias != aliases.end())
+    use_alias(subject, form.from(i), alias->first, alias->second);
+  for (std::size_t k = i + 1; k < form.size; ++k) {
+    std::string_view word = form.words[k].text;
+    if (starts_with(word, "--"sv)) take_part(word, '=');
+    judge_address(subject, form, word);
+  }
+}
+
+void peel_git_program(Subject& subject, const Form& form, std::string_view name) {
+  add_git_form(subject, form, 1, {"git"sv, name.substr(4)});
+}
+
+void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  std::vector<Part> words;
+  for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();)
+    if (!each.is_option) words.push_back(each.part);
+  const std::size_t first = !words.empty() && words[0].text == "set"sv;
+  if (words.size() >= first + 2)
+    judge_setting(subject, form, words[first].text, words[first + 1].text);
+}
+
+}  // inner
+
 // policy/host_access.cpp --------------------------------------------------------------------------
 // Programs that open the host to what they start: containers with folders, devices or rights of the
 // host, namespaces of its first process, commands that its service manager runs.
@@ -17066,306 +18802,11 @@ void check_host_access(Subject& subject, const Wrapper& wrapper, const Form& for
     subject.refuse(Rule::host_access, form.words[0], form);
 }
 
-}  // inner
-
 // policy/interpreters.cpp -------------------------------------------------------------------------
-// Code of interpreters, as far as it starts programs or removes files.
-//
-// Code is read without its grammar: as comments, strings, names and single characters, in one pass.
-// A call is a name of starting_functions or removing_functions, and what stands in its parentheses.
-// Its strings show what it does; what the code would put into them at run time is a NUL byte:
-//
-//   os.system("rm -rf " + path)              script    rm -rf \0
-//   subprocess.run(["rm", "-rf", "/"])       command   rm -rf /
-//   shutil.rmtree("/etc")                    removed   /etc
-//   `ls $dir`                                script    ls \0
+// Interpreters: where their code stands, and what it starts or removes (see code_internal.hpp).
 //
 // This finds what is written plainly. Code that hides what it runs is not found: keeping it from
 // harm is the job of the sandbox.
-
-namespace {
-
-// What a piece of code would start or remove, as far as its string literals show.
-struct CodeFindings {
-  std::vector<std::string> scripts = {};              // for a shell
-  std::list<std::vector<std::string>> commands = {};  // programs with their arguments
-  std::vector<std::string> removed = {};              // directories, with all they hold
-};
-
-// Finds the calls in a piece of code, and what they would start or remove. Reads each byte once.
-class CodeReader {
- public:
-  CodeReader(Language language, std::string_view code) : language_(language), code_(code) {}
-
-  CodeFindings read() {
-    while (at_ < code_.size()) {
-      const char c = code_[at_];
-      if (is_comment())
-        at_ = std::min(code_.find('\n', at_), code_.size());
-      else if (is_quote(c))
-        read_lone_string();
-      else if (is_name_char(c))
-        read_identifier();
-      else
-        read_operator(c);
-    }
-    return std::move(findings_);
-  }
-
- private:
-  bool is(Language a) const { return language_ == a; }
-  bool is_quote(char c) const {
-    if (c == '"') return true;
-    if (c == '\'') return !is(Language::awk);
-    return c == '`' && !is(Language::python) && !is(Language::awk) && !is(Language::lua);
-  }
-  bool is_comment() const {
-    const std::string_view rest = code_.substr(at_);
-    if (is(Language::node)) return starts_with(rest, "//"sv);
-    if (is(Language::lua)) return starts_with(rest, "--"sv);
-    if (is(Language::php) && starts_with(rest, "//"sv)) return true;
-    const bool after_sigil = at_ > 0 && (code_[at_ - 1] == '$' || code_[at_ - 1] == '@');
-    return rest[0] == '#' && !after_sigil;
-  }
-  void skip_blanks() {
-    while (at_ < code_.size() && " \t\r\n"sv.find(code_[at_]) != npos) ++at_;
-  }
-  bool next_is(char c) const { return at_ < code_.size() && code_[at_] == c; }
-
-  // Where a language puts values into a string: $x, ${x}, #{x}, {x}. Gives what it skips.
-  std::size_t interpolation(char quote, bool formatted) const {
-    const std::string_view rest = code_.substr(at_);
-    const auto braced = [rest](std::size_t open) {
-      const std::size_t close = rest.substr(0, 256).find('}', open);
-      return close == npos ? open + 1 : close + 1;
-    };
-    if (is(Language::python)) {
-      if (!formatted || rest[0] != '{') return 0;
-      return rest.size() > 1 && rest[1] == '{' ? 0 : braced(0);
-    }
-    if (is(Language::node)) return quote == '`' && starts_with(rest, "${"sv) ? braced(1) : 0;
-    if (quote == '\'') return 0;
-    if (is(Language::ruby)) return starts_with(rest, "#{"sv) ? braced(1) : 0;
-    if (!is(Language::perl) && !is(Language::php)) return 0;
-    if ((rest[0] != '$' && rest[0] != '@') || rest.size() < 2) return 0;
-    if (rest[1] == '{') return braced(1);
-    std::size_t end = 1;
-    while (end < rest.size() && is_name_char(rest[end])) ++end;
-    return end > 1 ? end : 0;
-  }
-  void append_escape(std::string& text) {
-    const char c = code_[at_++];
-    if (c == 'n') {
-      text += '\n';
-    } else if (c == 't') {
-      text += '\t';
-    } else if (c == 'x' && at_ + 1 < code_.size()) {
-      std::size_t end = at_;
-      const std::uint32_t value = read_digits(code_, end, 2, 16);
-      if (end != at_ + 2) return;
-      text += static_cast<char>(value);
-      at_ = end;
-    } else if (c != '\n') {
-      text += c;
-    }
-  }
-  // From the opening quote to behind the closing one.
-  std::string read_string(bool raw = false, bool formatted = false) {
-    const char quote = code_[at_];
-    const std::string_view triple = code_.substr(at_, 3);
-    const bool is_triple =
-        is(Language::python) && triple.size() == 3 && triple[1] == quote && triple[2] == quote;
-    at_ += is_triple ? 3 : 1;
-    std::string text;
-    while (at_ < code_.size()) {
-      const char c = code_[at_];
-      if (c == quote && (!is_triple || code_.substr(at_, 3) == triple)) {
-        at_ += is_triple ? 3 : 1;
-        return text;
-      }
-      if (c == '\\' && !raw && at_ + 1 < code_.size()) {
-        ++at_;
-        append_escape(text);
-      } else if (const std::size_t size = interpolation(quote, formatted)) {
-        text += '\0';
-        at_ += size;
-      } else {
-        text += c;
-        ++at_;
-      }
-    }
-    return text;
-  }
-  // qx{...}, %x(...)
-  std::string read_delimited() {
-    constexpr std::string_view opening = "([{<", closing = ")]}>";
-    const std::size_t kind = opening.find(code_[at_]);
-    const char end = kind == npos ? code_[at_] : closing[kind];
-    ++at_;
-    const std::size_t close = std::min(code_.find(end, at_), code_.size());
-    std::string text(code_.substr(at_, close - at_));
-    at_ = std::min(close + 1, code_.size());
-    return text;
-  }
-
-  void read_lone_string() {
-    const char quote = code_[at_];
-    const bool piped = pipe_;
-    pipe_ = false;
-    std::string text = read_string();
-    if (quote == '`') {
-      if (!is(Language::node)) findings_.scripts.push_back(std::move(text));
-      return;
-    }
-    if (!is(Language::awk)) return;
-    // print | "command", and "command" | getline
-    std::size_t i = code_.find_first_not_of(" \t", at_);
-    if (!piped) {
-      if (i == npos || code_[i] != '|') return;
-      i = code_.find_first_not_of(" \t&", i + 1);
-      if (i == npos || !starts_with(code_.substr(i), "getline"sv)) return;
-    }
-    findings_.scripts.push_back(std::move(text));
-  }
-
-  void read_operator(char c) {
-    ++at_;
-    if (c == '|') {
-      pipe_ = !next_is('|');
-      if (!pipe_) ++at_;
-    } else if (c == '%' && is(Language::ruby) && next_is('x') && at_ + 1 < code_.size() &&
-               !is_name_char(code_[at_ + 1])) {
-      ++at_;
-      findings_.scripts.push_back(read_delimited());
-    } else if (c != ' ' && c != '\t' && c != '&') {
-      pipe_ = false;
-    }
-  }
-
-  void read_identifier() {
-    pipe_ = false;
-    const std::size_t begin = at_;
-    while (at_ < code_.size() && is_name_char(code_[at_])) ++at_;
-    const std::string_view name = code_.substr(begin, at_ - begin);
-    if (name == "qx"sv && is(Language::perl)) {
-      skip_blanks();
-      if (at_ < code_.size()) findings_.scripts.push_back(read_delimited());
-      return;
-    }
-    const std::size_t after = at_;
-    skip_blanks();
-    const bool parenthesised = next_is('(');
-    if (parenthesised) ++at_;
-    const bool without = is(Language::perl) || is(Language::ruby) || is(Language::lua);
-    const bool called = parenthesised || (without && at_ < code_.size() && is_quote(code_[at_]));
-    const bool starts = called && starting_functions.has(name);
-    if (!called || (!starts && !removing_functions.has(name))) {
-      at_ = after;
-      return;
-    }
-    read_call(starts, parenthesised);
-  }
-
-  // A string within a call, with the letters in front of it: r"..", f'..'
-  std::string read_argument() {
-    bool raw = false, formatted = false;
-    for (std::size_t i = at_; i > 0 && is_name_char(code_[i - 1]) && at_ - i < 2; --i) {
-      raw = raw || (code_[i - 1] | 0x20) == 'r';
-      formatted = formatted || (code_[i - 1] | 0x20) == 'f';
-    }
-    return read_string(raw, formatted);
-  }
-
-  // The strings of a call: those of its first list, or all up to its end.
-  //
-  //   next                what happens
-  //   a string            continues the one before, as in "a" "b", if no comma stands between
-  //   [ as first, second  the list begins that holds the words of a command
-  //   ] of this list      the call is judged by what stands before; what follows are options
-  //   , ( [ {             the next string is another one
-  //   a name, + . % $     adds an unknown part to the string before
-  //   ) of the call       the end; without parentheses, also ; and the end of the line
-  void read_call(bool starts, bool parenthesised) {
-    std::vector<std::string> strings;
-    std::size_t depth = 0, list_depth = 0;  // list_depth: of what is in the list; 0: in none
-    bool joined = false;                    // the next string continues the one before
-    bool first_is_list = false;
-    bool list_was_read = false;
-    while (at_ < code_.size()) {
-      const char c = code_[at_];
-      if (is_quote(c)) {
-        std::string text = read_argument();
-        if (joined && !strings.empty())
-          strings.back() += text;
-        else
-          strings.push_back(std::move(text));
-        joined = true;
-        continue;
-      }
-      ++at_;
-      if (c == '(' || c == '[' || c == '{') {
-        if (c == '[' && list_depth == 0 && strings.size() <= 1 && depth == 0) {
-          list_depth = depth + 1;
-          first_is_list = strings.empty();
-        }
-        ++depth;
-        joined = false;
-      } else if (c == ')' || c == ']' || c == '}') {
-        if (depth == 0) break;
-        if (list_depth != 0 && depth == list_depth) {
-          list_depth = 0;
-          if (!list_was_read) finish_list(starts, first_is_list, strings);
-          list_was_read = true;
-        }
-        --depth;
-      } else if (c == ',') {
-        joined = false;
-      } else if ((c == ';' || c == '\n') && !parenthesised) {
-        break;
-      } else if (is_name_char(c) || c == '+' || c == '.' || c == '%' || c == '$') {
-        // "rm -rf " + path, "..." % x, "...".format(x)
-        if (joined && !is_prefix(c) && (strings.back().empty() || strings.back().back() != '\0'))
-          strings.back() += '\0';
-      }
-    }
-    if (!list_was_read) finish_call(starts, std::move(strings));
-  }
-  // A letter in front of a quote: r"..", f'..'
-  bool is_prefix(char c) const {
-    return is_name_char(c) && at_ < code_.size() &&
-           (is_quote(code_[at_]) || is_name_char(code_[at_]));
-  }
-
-  void finish_list(bool starts, bool first_is_list, const std::vector<std::string>& strings) {
-    if (strings.empty()) return;
-    if (!starts) {
-      for (const std::string& text : strings) findings_.removed.push_back(text);
-      return;
-    }
-    findings_.commands.push_back(strings);
-    if (!first_is_list) findings_.scripts.push_back(strings.front());
-  }
-  void finish_call(bool starts, std::vector<std::string> strings) {
-    if (strings.empty()) return;
-    if (!starts) {
-      for (std::string& text : strings) findings_.removed.push_back(std::move(text));
-      return;
-    }
-    findings_.scripts.push_back(strings.front());
-    if (strings.size() > 1) findings_.commands.push_back(std::move(strings));
-  }
-
-  static constexpr std::size_t npos = std::string_view::npos;
-  Language language_;
-  std::string_view code_;
-  std::size_t at_ = 0;
-  bool pipe_ = false;  // awk: a string here is a command
-  CodeFindings findings_ = {};
-};
-
-}  // namespace
-
-CODEEXEC_INNER {
 
 // interpreters ------------------------------------------------------------------------------------
 
@@ -17374,37 +18815,58 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
   bool has_code = false;   // given by an option
   bool from_file = false;  // or in a file that an option names
   bool prints = false, in_place = false;
+  std::string variables;  // awk -v NAME=VALUE, in lines
+  std::vector<Part> codes;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
     if (each.part.word && each.is(wrapper.scripts)) {
       has_code = true;
-      read_code(subject, language, each.part.text, form, *each.part.word);
+      codes.push_back(each.part);
+    } else if (each.part.word && each.has("f", "file") && language == Language::awk) {
+      // One that is standard input is code that may be known.
+      if (is_any(each.part.text, "-", "/dev/stdin") &&
+          form.input->kind == shell::Input::Kind::known)
+        codes.push_back({form.input->text, each.part.word});
+      use_file(subject, Use::read, each.part, false, form);
     }
+    if (each.part.word && language == Language::awk && each.is("v", "assign"))
+      append_all(variables, "%\n", {each.part.text});
     from_file |= each.has("m", "f", "file");
     prints |= each.has("p", "print");
     in_place |= each.has("i");
   }
   std::size_t i = each.at();
+  const bool operand_is_code =
+      wrapper.has(Wrapper::operand_is_code) || (prints && language == Language::node);
   if (has_code || from_file) {
     // perl -i and ruby -i change the files they are given.
     for (; in_place && i < form.size; ++i)
       use_file(subject, Use::write, part_of(form.words[i]), false, form);
-    return;
-  }
-  const bool operand_is_code =
-      wrapper.has(Wrapper::operand_is_code) || (prints && language == Language::node);
-  if (operand_is_code) {
-    if (i < form.size) read_code(subject, language, form.words[i].text, form, form.words[i]);
+    // python -m timeit CODE
+    if (language == Language::python && !has_code)
+      for (std::size_t k = 1; k + 1 < form.size; ++k)
+        if (form.words[k].text == "timeit")
+          for (std::size_t code = k + 1; code < form.size; ++code)
+            codes.push_back(part_of(form.words[code]));
+  } else if (operand_is_code) {
+    if (i < form.size) codes.push_back(part_of(form.words[i]));
   } else if (i < form.size && form.words[i].text != "-") {
     use_file(subject, Use::read, part_of(form.words[i]), false, form);
   } else if (form.input->kind == shell::Input::Kind::known) {
-    read_code(subject, language, form.input->text, form, form.words[0]);
+    read_code(subject, language, form.input->text, form, form.words[0], true);
   }
+  for (const Part& code : codes)
+    read_code(subject, language, code.text, form, *code.word, false, variables);
 }
 
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word) {
-  CodeFindings findings = CodeReader(language, code).read();
+               const shell::Word& word, bool page, std::string_view given) {
+  Form unknown = form;
+  unknown.holes = form.holes && !is_blank_or_unknown(code);
+  const CodeFindings findings = find_starts(language, code, page, given);
+  // What comes in is refused where it comes from.
+  if (!page && (findings.opaque || is_blank_or_unknown(code)))
+    subject.refuse_opaque(unknown, word, "the code is not known before it runs"sv);
   Form started = form.from(0);
   started.code = true;
   for (const std::string& script : findings.scripts) subject.add_payload(started, script, false);
@@ -17502,6 +18964,7 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
   Wrapper wrapper;
   if (find_wrapper(family_of(name), wrapper)) return peel(subject, wrapper, form);
   if (shells.has(name)) return judge_shell(subject, form);
+  if (starts_with(name, "git-"sv)) return peel_git_program(subject, form, name);
   // python3.11 is python.
   const std::string_view language = name.substr(0, name.find_last_not_of("0123456789.") + 1);
   if (language.size() < name.size() && find_wrapper(language, wrapper) &&
@@ -17630,7 +19093,7 @@ void Judge::visit(const shell::Visit& visit) {
     if (case_.too_complex) break;
     // A call of the script's own function: the commands in its body are visited by themselves.
     if (!command.own || form.level) judge_form(subject, form);
-    if (!form.code) check_listed(subject, form);
+    check_listed(subject, form);
   }
   if (!command.tolerant && !command.holes && !command.compound && !case_.terms.allows_all())
     check_allowed(subject);
@@ -18952,9 +20415,13 @@ struct Policy::Compiled {
     return {};
   }
 
+  // `of_code`: it stands for code, and the allow list is not asked.
   void check_strict(std::string_view script, std::string_view work_dir, bool in_full,
-                    Judgement& judgement) const {
-    const Terms terms = {rules, allowed, allow_usual, blocked, allowance, ask_rules, asked};
+                    Judgement& judgement, bool of_code = false) const {
+    static const std::list<Regex> none = {};
+    const Terms terms = {rules,   of_code ? none : allowed, !of_code && allow_usual,
+                         blocked, allowance,                ask_rules,
+                         asked};
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
@@ -19076,6 +20543,18 @@ bool Policy::can_read(std::string_view script, std::string_view work_dir) const 
   Judgement judgement;
   only_syntax.check_strict(script, work_dir, false, judgement);
   return judgement.verdict.allowed;
+}
+
+Judgement Policy::judge_code(const std::vector<std::string>& argv, std::string_view code,
+                             std::string_view work_dir) const {
+  Judgement judgement;
+  if (compiled_->compat) return judgement;
+  judgement.verdict = compiled_->check_form(code);
+  if (!judgement.verdict) return judgement;
+  std::string script = concat("% <<< ", {script_of_argv(argv)});
+  append_shell_word(script, code);
+  compiled_->check_strict(script, work_dir, false, judgement, true);
+  return judgement;
 }
 
 Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options) {
@@ -20385,7 +21864,7 @@ void Arguments::read_long(std::string_view text) {
 }  // inner
 
 // policy/wrapped_languages.cpp --------------------------------------------------------------------
-// Programs whose own language starts others: git's settings, editors, make, sed, tar, terminals.
+// Programs whose own language starts others: editors, make, sed, tar, terminals.
 //
 // Each language is read only as far as needed to find the texts that it hands to a shell, and the
 // files that it writes. What the language itself would put into such a text is a hole in it.
@@ -20407,12 +21886,43 @@ void judge_console(Subject& subject, const Form& form, const Part& command) {
   std::string_view text = command.text;
   text.remove_prefix(std::min(text.find_first_not_of(": \t"), text.size()));
   const std::size_t shell = text.find('!');
-  if (shell != std::string_view::npos) return run_guess(subject, form, text.substr(shell + 1));
+  if (shell != std::string_view::npos) {
+    // exe "!ls"
+    const bool quoted = shell > 0 && (text[shell - 1] == '"' || text[shell - 1] == '\'');
+    const std::size_t end = quoted ? text.find(text[shell - 1], shell) : text.size();
+    return run_guess(subject, form, text.substr(shell + 1, end - shell - 1));
+  }
   std::string_view rest = text;
   if (is_any(take_part(rest, ' '), "shell", "pipe", "system", "terminal", "term"))
     return run_guess(subject, form, rest);
   // :call system('...'), python os.system("...")
   read_code(subject, Language::lua, text, form, *command.word);
+}
+
+// What comes in, line by line. Of ed, `!ls`, `r !ls` and `1,$w !ls`, but not in the text behind a.
+void judge_console_input(Subject& subject, const Form& form) {
+  bool in_text = false;
+  std::string_view lines = form.input->text;
+  while (!lines.empty()) {
+    std::string_view line = take_part(lines, '\n');
+    if (in_text) {
+      in_text = line != "."sv;
+      continue;
+    }
+    line.remove_prefix(std::min(line.find_first_not_of("0123456789,.$;%+-:\\ \t"), line.size()));
+    in_text = is_any(line, "a", "i", "c");
+    if (!line.empty() && "rwWe"sv.find(line[0]) != std::string_view::npos) {
+      line.remove_prefix(1);
+      line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+      if (!starts_with(line, "!"sv)) continue;
+    }
+    std::string_view rest = line;
+    const std::string_view first = take_part(rest, ' ');
+    if (starts_with(line, "!"sv))
+      run_guess(subject, form, line.substr(1));
+    else if (is_any(first, "shell", "system"))
+      run_guess(subject, form, rest);
+  }
 }
 
 // make --------------------------------------------------------------------------------------------
@@ -20595,26 +22105,6 @@ void SedReader::run(std::string_view command) {
 
 CODEEXEC_INNER {
 
-void judge_setting(Subject& subject, const Form& form, std::string_view name,
-                   std::string_view value) {
-  const std::string key = in_lower_case(name);
-  const std::string_view section = std::string_view(key).substr(0, key.find('.'));
-  const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
-  // An alias without ! is a command of git.
-  const bool script = section == "alias"sv ? starts_with(value, "!"sv)
-                                           : section == "pager"sv || command_settings.has(last);
-  if (script) run_guess(subject, form, value);
-}
-
-void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form) {
-  std::vector<Part> words;
-  for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();)
-    if (!each.is_option) words.push_back(each.part);
-  const std::size_t first = !words.empty() && words[0].text == "set"sv;
-  if (words.size() >= first + 2)
-    judge_setting(subject, form, words[first].text, words[first + 1].text);
-}
-
 void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
   const auto take = [&](const Part& script) {
     if (wrapper.has(Wrapper::for_shell)) return run_option(subject, form, script);
@@ -20634,6 +22124,8 @@ void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
     else if (wrapper.scripts.has(text.substr(1, 1)))
       take({text.substr(2), &form.words[i]});
   }
+  if (wrapper.has(Wrapper::reads_input) && form.input->kind == shell::Input::Kind::known)
+    judge_console_input(subject, form);
 }
 
 void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form) {
@@ -20961,9 +22453,8 @@ struct ElsewhereRows : WrapperColumns {
 
 struct LanguageRows : WrapperColumns {
   static constexpr WrapperRow rows[] = {
-      // Its code reads like that of Lua, as far as calls and strings go.
-      {"R", Language::lua, letters("ef"), scripts("e")},
-      {"Rscript", Language::lua, letters("e"), scripts("e")},
+      {"R", Language::r, letters("ef"), scripts("e")},
+      {"Rscript", Language::r, letters("e"), scripts("e")},
       {"alacritty", same_as("xterm")},
       // What it reads runs later; refused_table.cpp has it, too.
       {"at", Kind::input_only},
@@ -20980,12 +22471,14 @@ struct LanguageRows : WrapperColumns {
       {"deno", has_commands},
       {"deno eval", Language::node, operand_is_code},
       {"deno run", Language::node},
-      {"elixir", no_command, runs_input, letters("er"), longs("eval rpc-eval")},
+      {"ed", Kind::console, reads_input},
+      {"elixir", Language::python, letters("er"), longs("eval rpc-eval"), scripts("e eval")},
       {"elvish", same_as("fish")},
       // With -s the words are a script.
       {"entr", switches_joining("s")},
-      {"ex", same_as("vim")},
-      {"expect", no_command, known_in_part, runs_input, letters("c"), scripts("c")},
+      {"erl", Kind::console, scripts("eval")},
+      {"ex", Kind::console, reads_input, scripts("c cmd")},
+      {"expect", Language::tcl, letters("cf"), scripts("c")},
       {"fd", Kind::fd, letters("EdtecjSoC"),
        longs("exclude type extension max-depth min-depth exact-depth color threads size "
              "changed-within changed-before newer older owner base-directory search-path "
@@ -20996,10 +22489,11 @@ struct LanguageRows : WrapperColumns {
        scripts("c command")},
       {"fzf", no_command, known_in_part, longs("preview"), scripts("preview")},
       {"gawk", same_as("awk")},
-      {"gdb", Kind::console, scripts("ex iex eval-command init-eval-command"), programs("args")},
+      {"gdb", Kind::console, reads_input, scripts("ex iex eval-command init-eval-command"),
+       programs("args")},
       {"gfind", same_as("find")},
       {"ghci", no_command, runs_input, letters("e")},
-      {"git", has_commands, git_settings, letters("Cc"),
+      {"git", Kind::git, has_commands, git_settings, letters("Cc"),
        longs("git-dir work-tree namespace exec-path super-prefix config-env")},
       {"git archive", no_command, known_in_part, letters("o"),
        longs("remote exec format prefix output"), scripts("exec")},
@@ -21009,6 +22503,9 @@ struct LanguageRows : WrapperColumns {
        longs("upload-pack config branch origin depth reference template"),
        scripts("u upload-pack")},
       {"git config", Kind::git_config, letters("ft"), longs("file type default comment value")},
+      {"git daemon", no_command, known_in_part,
+       longs("access-hook base-path group interpolated-path listen port user"),
+       scripts("access-hook")},
       {"git difftool", no_command, known_in_part, letters("tx"), longs("extcmd tool"),
        scripts("x extcmd")},
       {"git fetch", no_command, known_in_part, letters("ojo"), longs("upload-pack depth"),
@@ -21018,15 +22515,23 @@ struct LanguageRows : WrapperColumns {
              "msg-filter commit-filter tag-name-filter"),
        scripts("env-filter tree-filter index-filter parent-filter msg-filter commit-filter "
                "tag-name-filter setup")},
+      // What follows is a command of git.
+      {"git for-each-repo", Kind::git, longs("config")},
       // -O has its argument in the same word, --open-files-in-pager behind a =.
       {"git grep", no_command, known_in_part, optional_arguments, letters("efABCmO"),
        scripts("O open-files-in-pager")},
+      {"git instaweb", no_command, known_in_part, letters("bdmp"),
+       longs("browser httpd module-path port"), scripts("b browser d httpd")},
       {"git ls-remote", same_as("git fetch")},
       {"git pull", same_as("git fetch")},
       {"git push", no_command, known_in_part, letters("o"), longs("receive-pack exec push-option"),
        scripts("receive-pack exec")},
       {"git rebase", no_command, known_in_part, letters("xsXC"),
        longs("exec onto strategy strategy-option whitespace"), scripts("x exec")},
+      {"git send-email", no_command, known_in_part,
+       longs("cc cc-cmd from header-cmd in-reply-to sendmail-cmd smtp-server subject to to-cmd"),
+       scripts("cc-cmd header-cmd sendmail-cmd smtp-server to-cmd")},
+      {"git shell", no_command, known_in_part, letters("c"), scripts("c")},
       {"git submodule", has_commands},
       {"git submodule foreach", joins_words, known_in_part},
       {"git worktree", has_commands},
@@ -21036,7 +22541,7 @@ struct LanguageRows : WrapperColumns {
       {"go build", same_as("go test")},
       {"go run", same_as("go test")},
       {"go test", Kind::console, for_shell, known_in_part, scripts("exec toolexec")},
-      {"groovy", no_command, runs_input, letters("e")},
+      {"groovy", Language::node, letters("e"), scripts("e")},
       {"gsed", same_as("sed")},
       {"gtar", same_as("tar")},
       {"guile", no_command, runs_input, letters("cels")},
@@ -21045,6 +22550,7 @@ struct LanguageRows : WrapperColumns {
       {"iex", same_as("elixir")},
       {"ipython", same_as("python")},
       {"irb", same_as("ruby")},
+      {"jimsh", Language::tcl, letters("e"), scripts("e")},
       // Its strings have $x in them, as those of Perl.
       {"julia", Language::perl, letters("eEpJLt"), longs("eval project"), scripts("e E eval")},
       {"just", Kind::console, programs("c command")},
@@ -21052,6 +22558,7 @@ struct LanguageRows : WrapperColumns {
       {"less", Kind::console},
       {"lua", Language::lua, letters("el"), scripts("e")},
       {"luajit", same_as("lua")},
+      {"m4", Language::m4, letters("BDFHILNRStU")},
       {"make", Kind::make, letters("CfIloWE"),
        longs("directory file makefile include-dir old-file what-if new-file assume-old assume-new "
              "eval")},
@@ -21059,7 +22566,7 @@ struct LanguageRows : WrapperColumns {
        longs("pager config-file locale manpath"), scripts("P pager")},
       {"mawk", same_as("awk")},
       {"mispipe", operands_are_scripts, no_command},
-      {"mysql", Kind::console, scripts("e execute")},
+      {"mysql", Kind::console, reads_input, scripts("e execute")},
       {"nawk", same_as("awk")},
       {"nc", no_command, known_in_part, feeds_input, letters("ceGgiIoPpqsTVwWXx"),
        longs("exec sh-exec"), scripts("e c exec sh-exec")},
@@ -21074,7 +22581,7 @@ struct LanguageRows : WrapperColumns {
       {"nu", same_as("fish")},
       {"nvim", same_as("vim")},
       {"ocaml", no_command, runs_input, letters("e")},
-      {"octave", no_command, runs_input, longs("eval")},
+      {"octave", Language::python, longs("eval path"), scripts("eval")},
       {"osascript", no_command, runs_input, letters("els")},
       {"parallel", Kind::parallel, letters("jINLndaSEPs"),
        longs("jobs max-procs max-args max-lines max-replace-args delimiter arg-file sshlogin "
@@ -21084,7 +22591,7 @@ struct LanguageRows : WrapperColumns {
       {"perl", Language::perl, letters("eEMmIxF"), scripts("e E")},
       {"php", Language::php, letters("rfdBREFcTz"), longs("run define"), scripts("r run B E R")},
       {"powershell", same_as("pwsh")},
-      {"psql", Kind::console, scripts("c command")},
+      {"psql", Kind::console, reads_input, scripts("c command")},
       {"pwsh", Kind::console, for_shell, known_in_part, runs_input, letters("cf"),
        longs("Command command File"), scripts("c Command command")},
       {"pypy", same_as("python")},
@@ -21092,6 +22599,7 @@ struct LanguageRows : WrapperColumns {
       {"racket", no_command, runs_input, letters("ef")},
       {"rails", has_commands},
       {"rails runner", Language::ruby, operand_is_code, letters("e"), longs("environment")},
+      {"raku", same_as("perl")},
       {"rg", no_command, known_in_part, letters("ABCdefgEjMmrtT"),
        longs("pre regexp file glob type type-not max-count max-depth replace context"),
        scripts("pre")},
@@ -21113,7 +22621,7 @@ struct LanguageRows : WrapperColumns {
              "rsh-command rmt-command strip-components xform"),
        scripts("I F use-compress-program to-command checkpoint-action info-script "
                "new-volume-script rsh-command rmt-command")},
-      {"tclsh", no_command, runs_input},
+      {"tclsh", Language::tcl},
       {"tcsh", same_as("fish")},
       {"tmux", command_list, letters("cfLST"), scripts("c")},
       {"tmux bind", same_as("tmux bind-key")},
@@ -21674,8 +23182,8 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
                     std::string_view name, std::string_view value) {
   if (starts_with(name, "BASH_FUNC_"sv))
     subject.refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
-  if (command_variables.has(name) || starts_with(name, "GIT_CONFIG_VALUE_"sv))
-    run_guess(subject, form, value);
+  if (command_variables.has(name)) run_guess(subject, form, value);
+  if (starts_with(name, "GIT_CONFIG_"sv)) judge_git_variable(subject, form, name, value);
   if (name != "BASH_ENV"sv && name != "ENV"sv) return;
   const std::string path = join_shell_path(subject.command.work_dir.text, value);
   if (word.process || is_unknown(value) || starts_with(path, "/dev/"sv) ||
@@ -21940,6 +23448,9 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
       return peel_capsh(subject, form);
     case Wrapper::Kind::input_only:
       return peel_input(subject, form);
+    case Wrapper::Kind::git:
+      if (wrapper.has(Wrapper::has_commands)) peel_plain(subject, wrapper, form);
+      return peel_git(subject, wrapper, form);
     case Wrapper::Kind::git_config:
       return peel_git_config(subject, wrapper, form);
     case Wrapper::Kind::make:
@@ -36139,8 +37650,8 @@ struct Executor::Admission {
   bool follow_session(const std::string& text, std::vector<std::string>& words);
   // Each of these returns whether the command is still admitted.
   bool check_form(const Command& command);
-  bool check_policy(const Gate& gate, const std::string& work_dir, Judgement& judgement,
-                    bool in_full);
+  bool check_policy(const Gate& gate, const Command& command, const std::string& work_dir,
+                    Judgement& judgement, bool in_full);
   bool check_timeout(const ExecutorOptions& options, const Command& command);
   bool check_work_dir(const Gate& gate, const Command& command, bool in_session_folder,
                       Expected<UniqueFd>&& found, const std::string& path);
@@ -37380,14 +38891,27 @@ bool Executor::Admission::check_form(const Command& command) {
 
 // A question is no refusal yet: the checks after this may refuse the command, and then no person is
 // asked. The files of the command are looked for only if a check or the caller needs them.
-bool Executor::Admission::check_policy(const Gate& gate, const std::string& work_dir,
-                                       Judgement& judgement, bool in_full) {
+bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
+                                       const std::string& work_dir, Judgement& judgement,
+                                       bool in_full) {
   judgement = gate.guard->judge(result.command, work_dir, in_full || gate.guards_files());
   const Verdict& verdict = judgement.verdict;
   if (verdict.must_ask)
     question = verdict;
   else if (!verdict)
     reject(verdict.rule, "%", {verdict.message}, verdict.begin, verdict.end);
+  if (!admitted() || command.code.empty() || command.argv.empty()) return admitted();
+  // The last word is the file that the code is in.
+  const Verdict of_code =
+      gate.guard->judge_code({command.argv.begin(), command.argv.end() - 1}, command.code, work_dir)
+          .verdict;
+  if (of_code) return true;
+  if (!of_code.must_ask)
+    reject(of_code.rule, "%", {of_code.message}, 0, result.command.size());
+  else if (!question.must_ask)
+    question = of_code;
+  question.end = std::min(question.end, result.command.size());
+  question.begin = std::min(question.begin, question.end);
   return admitted();
 }
 
@@ -37453,7 +38977,8 @@ void Executor::Admission::screen(const Executor& executor, const Command& given,
   auto found = executor.open_work_dir(command.work_dir, &path);
   const std::string& work_dir = path.empty() ? options.workspace : path;
   const bool in_session_folder = command.work_dir != given.work_dir;
-  if (check_policy(gate, work_dir, judgement, in_full) && check_timeout(options, command) &&
+  if (check_policy(gate, command, work_dir, judgement, in_full) &&
+      check_timeout(options, command) &&
       check_work_dir(gate, command, in_session_folder, std::move(found), path) &&
       gate.guards_files())
     check_files(executor, command, judgement);

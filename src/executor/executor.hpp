@@ -117,7 +117,8 @@ struct Command {
   bool background = false;
   // The shell that reads `script`: a program that knows -c. Empty: the executor's.
   std::string interpreter = {};
-  // What `argv` is given to run in a file, for the audit record. No policy reads it.
+  // What `argv` is given to run in a file, which is its last word: judged by Guard::judge_code(),
+  // and kept in the audit record.
   std::string code = {};
 
   // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the caller of run(),

@@ -91,6 +91,9 @@ struct Case {
   // `$a == b` in [[ -f x && $a == b ]]: a command there may have any name.
   std::vector<NumberRange> tests = {};
 
+  // Aliases of git that the script has set: name and value.
+  std::map<std::string, std::string, std::less<>> git_aliases = {};
+
   // Findings.
   std::size_t rank = no_rank;
   Verdict verdict = {};

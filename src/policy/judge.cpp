@@ -38,6 +38,7 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
   Wrapper wrapper;
   if (find_wrapper(family_of(name), wrapper)) return peel(subject, wrapper, form);
   if (shells.has(name)) return judge_shell(subject, form);
+  if (starts_with(name, "git-"sv)) return peel_git_program(subject, form, name);
   // python3.11 is python.
   const std::string_view language = name.substr(0, name.find_last_not_of("0123456789.") + 1);
   if (language.size() < name.size() && find_wrapper(language, wrapper) &&
@@ -166,7 +167,7 @@ void Judge::visit(const shell::Visit& visit) {
     if (case_.too_complex) break;
     // A call of the script's own function: the commands in its body are visited by themselves.
     if (!command.own || form.level) judge_form(subject, form);
-    if (!form.code) check_listed(subject, form);
+    check_listed(subject, form);
   }
   if (!command.tolerant && !command.holes && !command.compound && !case_.terms.allows_all())
     check_allowed(subject);

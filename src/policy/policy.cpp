@@ -149,9 +149,13 @@ struct Policy::Compiled {
     return {};
   }
 
+  // `of_code`: it stands for code, and the allow list is not asked.
   void check_strict(std::string_view script, std::string_view work_dir, bool in_full,
-                    Judgement& judgement) const {
-    const Terms terms = {rules, allowed, allow_usual, blocked, allowance, ask_rules, asked};
+                    Judgement& judgement, bool of_code = false) const {
+    static const std::list<Regex> none = {};
+    const Terms terms = {rules,   of_code ? none : allowed, !of_code && allow_usual,
+                         blocked, allowance,                ask_rules,
+                         asked};
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
@@ -273,6 +277,18 @@ bool Policy::can_read(std::string_view script, std::string_view work_dir) const 
   Judgement judgement;
   only_syntax.check_strict(script, work_dir, false, judgement);
   return judgement.verdict.allowed;
+}
+
+Judgement Policy::judge_code(const std::vector<std::string>& argv, std::string_view code,
+                             std::string_view work_dir) const {
+  Judgement judgement;
+  if (compiled_->compat) return judgement;
+  judgement.verdict = compiled_->check_form(code);
+  if (!judgement.verdict) return judgement;
+  std::string script = concat("% <<< ", {script_of_argv(argv)});
+  append_shell_word(script, code);
+  compiled_->check_strict(script, work_dir, false, judgement, true);
+  return judgement;
 }
 
 Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options) {

@@ -150,9 +150,10 @@ bool is_blank_or_unknown(std::string_view text);
 // interpreters.cpp: code in other languages -------------------------------------------------------
 
 void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form);
-// What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
+// What code runs is judged by all rules and by the lists of what is blocked and asked about.
+// `page`: see CodePiece; `given`: variables that it is started with, NAME=VALUE in lines.
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word);
+               const shell::Word& word, bool page = false, std::string_view given = {});
 
 // code_input.cpp: code that comes in on standard input --------------------------------------------
 
@@ -163,10 +164,6 @@ void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form
 
 // wrapped_languages.cpp: programs with a language of their own ------------------------------------
 
-// A setting of git: name=value.
-void judge_setting(Subject& subject, const Form& form, std::string_view name,
-                   std::string_view value);
-void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form);
@@ -174,6 +171,20 @@ void peel_tar(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form);
 // What is typed into another terminal.
 void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// git.cpp: what git starts for a setting, an alias or an address ------------------------------
+
+// A setting of git, or of tmux: name=value.
+void judge_setting(Subject& subject, const Form& form, std::string_view name,
+                   std::string_view value);
+// A variable whose name begins with GIT_CONFIG_.
+void judge_git_variable(Subject& subject, const Form& form, std::string_view name,
+                        std::string_view value);
+// What git does under other names. Options with scripts and settings are those of its rows.
+void peel_git(Subject& subject, const Wrapper& wrapper, const Form& form);
+// git-push, as git has it in its own folder.
+void peel_git_program(Subject& subject, const Form& form, std::string_view name);
+void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form);
 
 // find.cpp, xargs.cpp: programs that repeat a command ---------------------------------------------
 

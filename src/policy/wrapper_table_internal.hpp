@@ -20,6 +20,7 @@ struct WrapperTerms {
     fd,
     files,  // does with files what another program does, whose name its row has
     find,
+    git,
     git_config,
     group,
     input_only,   // what it does, it reads from standard input
@@ -110,12 +111,40 @@ inline constexpr auto command_variables = NameSet{"BROWSER",
 
 // The last parts of the names of git's and tmux's settings whose value is a command, besides
 // pager.* and alias.*, in small letters.
-inline constexpr auto command_settings =
-    NameSet{"askpass",         "clean",         "cmd",        "command", "copy-command",
-            "default-command", "default-shell", "difffilter", "driver",  "editor",
-            "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
-            "packobjectshook", "pager",         "process",    "program", "receivepack",
-            "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
+inline constexpr auto command_settings = NameSet{"alternaterefscommand",
+                                                 "askpass",
+                                                 "browser",
+                                                 "cccmd",
+                                                 "clean",
+                                                 "cmd",
+                                                 "command",
+                                                 "copy-command",
+                                                 "default-command",
+                                                 "default-shell",
+                                                 "defaultkeycommand",
+                                                 "difffilter",
+                                                 "driver",
+                                                 "editor",
+                                                 "external",
+                                                 "fsmonitor",
+                                                 "gitproxy",
+                                                 "headercmd",
+                                                 "helper",
+                                                 "httpd",
+                                                 "lock-command",
+                                                 "packobjectshook",
+                                                 "pager",
+                                                 "process",
+                                                 "program",
+                                                 "receivepack",
+                                                 "sendmailcmd",
+                                                 "smudge",
+                                                 "sshcommand",
+                                                 "textconv",
+                                                 "tocmd",
+                                                 "tunnel",
+                                                 "update",
+                                                 "uploadpack"};
 
 }  // namespace inner
 

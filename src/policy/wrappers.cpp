@@ -24,8 +24,8 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
                     std::string_view name, std::string_view value) {
   if (starts_with(name, "BASH_FUNC_"sv))
     subject.refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
-  if (command_variables.has(name) || starts_with(name, "GIT_CONFIG_VALUE_"sv))
-    run_guess(subject, form, value);
+  if (command_variables.has(name)) run_guess(subject, form, value);
+  if (starts_with(name, "GIT_CONFIG_"sv)) judge_git_variable(subject, form, name, value);
   if (name != "BASH_ENV"sv && name != "ENV"sv) return;
   const std::string path = join_shell_path(subject.command.work_dir.text, value);
   if (word.process || is_unknown(value) || starts_with(path, "/dev/"sv) ||
@@ -290,6 +290,9 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
       return peel_capsh(subject, form);
     case Wrapper::Kind::input_only:
       return peel_input(subject, form);
+    case Wrapper::Kind::git:
+      if (wrapper.has(Wrapper::has_commands)) peel_plain(subject, wrapper, form);
+      return peel_git(subject, wrapper, form);
     case Wrapper::Kind::git_config:
       return peel_git_config(subject, wrapper, form);
     case Wrapper::Kind::make:

@@ -453,7 +453,7 @@ TEST_CASE("policy: W-02: a blocked pattern is asked for every form of every comm
            "xargs npm publish"});
   passes(policy, {"git stash push", "echo git push", "grep -r 'rm x' .", "rm", "npm publish x",
                   "git commit -m 'git push'", "docker rm x", "# git push", "git pull",
-                  "python -c 'os.system(\"git push\")'"});
+                  "python -c '# os.system(\"git push\")'"});
   refuses(policy, "unknown-command", {"$X push", "gi[t] push", "/usr/bin/gi? push", "./gi* push"});
   CHECK(strict(lists({}, {"A=1 ls"})).judge("A=1 ls"sv).verdict.rule == "blocked-commands");
   CHECK(strict(lists({}, {"docker rm .*"})).judge("docker -H x rm y"sv).verdict.rule ==
