@@ -256,9 +256,11 @@ bool Executor::Admission::check_form(const Command& command) {
 
 // A question is no refusal yet: the checks after this may refuse the command, and then no person is
 // asked. The files of the command are looked for only if a check or the caller needs them.
-bool Executor::Admission::check_policy(const Gate& gate, const std::string& work_dir,
-                                       Judgement& judgement, bool in_full) {
-  judgement = gate.guard->judge(result.command, work_dir, in_full || gate.guards_files());
+bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
+                                       const std::string& work_dir, Judgement& judgement,
+                                       bool in_full) {
+  judgement = gate.guard->judge_reading(result.command, command.input, work_dir,
+                                        in_full || gate.guards_files());
   const Verdict& verdict = judgement.verdict;
   if (verdict.must_ask)
     question = verdict;
@@ -329,7 +331,8 @@ void Executor::Admission::screen(const Executor& executor, const Command& given,
   auto found = executor.open_work_dir(command.work_dir, &path);
   const std::string& work_dir = path.empty() ? options.workspace : path;
   const bool in_session_folder = command.work_dir != given.work_dir;
-  if (check_policy(gate, work_dir, judgement, in_full) && check_timeout(options, command) &&
+  if (check_policy(gate, command, work_dir, judgement, in_full) &&
+      check_timeout(options, command) &&
       check_work_dir(gate, command, in_session_folder, std::move(found), path) &&
       gate.guards_files())
     check_files(executor, command, judgement);

@@ -86,6 +86,7 @@ struct Case {
   std::size_t rank = no_rank;
   Verdict verdict = {};
   bool understood = true;    // see Judgement::complete
+  bool reads_input = false;  // a shell reads commands from a standard input
   bool too_complex = false;  // the bounds below are used up: the verdict is a refusal
   std::size_t judged_words = 0;
   std::size_t generated_bytes = 0;

@@ -65,6 +65,18 @@ std::uint32_t bits_of(const std::vector<std::string>& names) {
   return bits;
 }
 
+// What a script reads. Beyond this size it is not looked at, and a shell must not read it.
+shell::Input known_input(std::string_view text) {
+  constexpr std::size_t longest = std::size_t{1} << 20;
+  shell::Input input;
+  input.kind = shell::Input::Kind::known;
+  if (text.size() <= longest)
+    input.text = std::string(text);
+  else
+    input.kind = shell::Input::Kind::unknown;
+  return input;
+}
+
 }  // namespace
 
 struct Policy::Compiled {
@@ -149,12 +161,13 @@ struct Policy::Compiled {
     return {};
   }
 
-  void check_strict(std::string_view script, std::string_view work_dir, bool in_full,
-                    Judgement& judgement) const {
+  void check_strict(std::string_view script, std::string_view input, std::string_view work_dir,
+                    bool in_full, Judgement& judgement) const {
     const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message, ask_rules, asked};
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
+    if (!input.empty()) options.input = known_input(input);
     if (starts_with(work_dir, "/"sv)) {
       options.work_dir = std::string(work_dir);
       if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
@@ -258,12 +271,17 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
 }
 
 Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool in_full) const {
+  return judge_reading(script, {}, work_dir, in_full);
+}
+
+Judgement Policy::judge_reading(std::string_view script, std::string_view input,
+                                std::string_view work_dir, bool in_full) const {
   Judgement judgement;
   judgement.verdict = compiled_->check_form(script);
   judgement.complete = judgement.verdict.allowed;
   if (!judgement.verdict) return judgement;
   const bool compat = compiled_->compat;
-  if (in_full || !compat) compiled_->check_strict(script, work_dir, in_full, judgement);
+  if (in_full || !compat) compiled_->check_strict(script, input, work_dir, in_full, judgement);
   if (compat)
     judgement.verdict = compiled_->check_compat(script);
   else if (judgement.verdict || judgement.verdict.must_ask)
@@ -277,7 +295,7 @@ bool Policy::can_read(std::string_view script, std::string_view work_dir) const 
   only_syntax.max_command_bytes = compiled_->max_command_bytes;
   if (!only_syntax.check_form(script)) return false;
   Judgement judgement;
-  only_syntax.check_strict(script, work_dir, false, judgement);
+  only_syntax.check_strict(script, {}, work_dir, false, judgement);
   return judgement.verdict.allowed;
 }
 

@@ -108,6 +108,12 @@ class Guard {
   // it; otherwise these may be missing. `work_dir`, absolute, is where it will run.
   virtual Judgement judge(std::string_view script, std::string_view work_dir,
                           bool in_full) const = 0;
+  // The same for a script that will read `input` from its standard input; empty: nothing, or what
+  // is not known. What its programs run of that is judged as if the script had it.
+  virtual Judgement judge_reading(std::string_view script, std::string_view,
+                                  std::string_view work_dir, bool in_full) const {
+    return judge(script, work_dir, in_full);
+  }
   // Asked for a script that may run and whose Judgement is not complete, where files must be known:
   // false when it cannot be read as a shell reads it. The script is then refused.
   virtual bool can_read(std::string_view script, std::string_view work_dir) const = 0;
@@ -136,6 +142,11 @@ class Policy final : public Guard {
   // `in_full` false they are not, which is faster.
   Judgement judge(std::string_view script, std::string_view work_dir = {},
                   bool in_full = true) const override;
+
+  // Judges also what a shell, xargs or an interpreter in the script would read from its standard
+  // input, in strict mode. An input of more than 1 MiB is one that is not known.
+  Judgement judge_reading(std::string_view script, std::string_view input,
+                          std::string_view work_dir = {}, bool in_full = true) const override;
 
   // Judges a program that is started without a shell, by the script that would start the same: its
   // words quoted for a POSIX shell where they must be, one space between them. The verdict's range

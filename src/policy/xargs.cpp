@@ -188,7 +188,7 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   static const shell::Input nothing = {shell::Input::Kind::known, ""};
   Form command = form.from(each.at());
   command.input = &nothing;
-  std::string text = form.input->text;
+  std::string text(form.input->text);
   if (nulls) {
     // A NUL byte may be one, or an unknown part.
     delimiter = '\n';

@@ -63,7 +63,8 @@ void ShellBuiltin::run_read() {
   }
   runner_.assign_unknown("REPLY"sv);
   runner_.assign_unknown("MAPFILE"sv);
-  if (words_[at_].text == "read" && command_.input.kind == shell::Input::Kind::known)
+  if (words_[at_].text == "read" && command_.input.kind == shell::Input::Kind::known &&
+      !command_.input.script)
     run_known_read();
 }
 

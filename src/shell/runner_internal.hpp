@@ -53,7 +53,8 @@ struct ShellSurroundings {
   bool operator==(const ShellSurroundings& other) const {
     return flags == other.flags && definitions == other.definitions && producer == other.producer &&
            input.kind == other.input.kind && input.text == other.input.text &&
-           input.glob == other.input.glob && input.home == other.input.home;
+           input.glob == other.input.glob && input.home == other.input.home &&
+           input.script == other.input.script;
   }
 };
 
@@ -81,7 +82,7 @@ class ShellBodies {
 
  private:
   static constexpr std::size_t max_memories = 64;      // of one body
-  static constexpr std::size_t max_remembered = 4096;  // bytes of the input
+  static constexpr std::size_t max_remembered = 4096;  // bytes of the input, but of a script
 
   struct Memory {
     explicit Memory(ShellBudget& budget) : output(&budget) {}

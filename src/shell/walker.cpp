@@ -30,6 +30,7 @@ bool walk_script(ShellRunner& runner, std::string_view script, Error& error) {
                      {0, static_cast<std::uint32_t>(script.size()), true}, 0);
   const std::uint32_t root = parser.parse();
   outcome.dialect_dependent = outcome.dialect_dependent || parser.dialect_dependent();
+  outcome.open = parser.open();
   if (root != no_index) {
     if (!walk.syntax.plain_quotes) expect_functions(walk, walk.node(root).nodes);
     runner.run(root);
@@ -58,7 +59,7 @@ Outcome walk(std::string_view script, const Options& options,
     walk.lastpipe = script.find("lastpipe") != std::string_view::npos;
     if (!options.work_dir.empty())
       walk.scopes.assign(work_dir_key, scalar_value({options.work_dir}));
-    Input input;
+    Input input = options.input;
     ShellRunner runner(walk, input);
     Error error;
     bool whole = walk_script(runner, script, error);
