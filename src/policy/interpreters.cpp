@@ -331,8 +331,10 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
     if (i < form.size) read_code(subject, language, form.words[i].text, form, form.words[i]);
   } else if (i < form.size && form.words[i].text != "-") {
     use_file(subject, Use::read, part_of(form.words[i]), false, form);
-  } else if (form.input->kind == shell::Input::Kind::known) {
-    read_code(subject, language, form.input->text, form, form.words[0]);
+  } else {
+    subject.judged.note_reader(*form.input, Reader::program);
+    if (form.input->kind == shell::Input::Kind::known)
+      read_code(subject, language, form.input->text, form, form.words[0]);
   }
 }
 

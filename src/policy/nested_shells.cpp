@@ -69,7 +69,7 @@ void run_guess(Subject& subject, const Form& form, std::string_view script) {
 void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
   const shell::Input* const printed = first < form.size ? form.words[first].printed : nullptr;
   const shell::Input& input = printed ? *printed : *form.input;
-  if (!printed) subject.judged.reads_input = true;
+  if (!printed) subject.judged.note_reader(input, Reader::shell);
   if (input.kind == shell::Input::Kind::inherited || (input.script && !printed)) return;
   // Holes excuse unknown parts of a text, not a text of which nothing is known.
   Form fed = form;

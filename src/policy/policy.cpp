@@ -10,6 +10,7 @@
 //                        as well, if commands and files are asked for; its verdict is dropped
 
 #include "policy/judge_internal.hpp"
+#include "policy/typed_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -163,26 +164,52 @@ struct Policy::Compiled {
 
   void check_strict(std::string_view script, std::string_view input, std::string_view work_dir,
                     bool in_full, Judgement& judgement) const {
-    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message, ask_rules, asked};
+    const Terms terms = this->terms();
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
     if (!input.empty()) options.input = known_input(input);
-    if (starts_with(work_dir, "/"sv)) {
-      options.work_dir = std::string(work_dir);
-      if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
-      judged.workspace = is_workspace(judged.start);
-    }
+    start_in(work_dir, judged, options);
     judgement.verdict = judge_walks(judged, options);
     judgement.complete = judged.understood;
   }
+  // What a script runs that reads this.
+  ReadVerdict check_reading(std::string_view script, std::string_view work_dir,
+                            const shell::Input& input) const {
+    const Terms terms = this->terms();
+    Case judged = {terms, script};
+    judged.may_go_on = true;
+    shell::Options options;
+    options.input = input;
+    start_in(work_dir, judged, options);
+    ReadVerdict found;
+    found.verdict = judge_walks(judged, options);
+    found.reader = judged.reader;
+    found.open = judged.open;
+    return found;
+  }
+  // False: nothing that a command does would be refused or asked about.
+  bool judges_anything() const {
+    return rules != 0 || !blocked.empty() || !asked.empty() || !terms().allows_all();
+  }
 
  private:
+  Terms terms() const {
+    return {rules, allowed, allow_usual, blocked, allowed_message, ask_rules, asked};
+  }
+  static void start_in(std::string_view work_dir, Case& judged, shell::Options& options) {
+    if (!starts_with(work_dir, "/"sv)) return;
+    options.work_dir = std::string(work_dir);
+    if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
+    judged.workspace = is_workspace(judged.start);
+  }
   // As bash reads the script, and once more as a POSIX shell does where that makes a difference.
   Verdict judge_walks(Case& judged, shell::Options& options) const {
     const shell::Outcome outcome = walk_once(judged, options);
     if (judged.too_complex || !outcome.complete) judged.understood = false;
-    if (!outcome.complete) return not_read(outcome.error, judged.script);
+    judged.open = outcome.open;
+    const bool goes_on = judged.may_go_on && outcome.open && outcome.error.code == ErrorCode::parse;
+    if (!outcome.complete && !goes_on) return not_read(outcome.error, judged.script);
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = judged.dialect = shell::Dialect::posix;
       judged.collected = nullptr;
@@ -288,6 +315,14 @@ Judgement Policy::judge_reading(std::string_view script, std::string_view input,
     if (Verdict verdict = compiled_->check_starts(script); !verdict)
       judgement.verdict = std::move(verdict);
   return judgement;
+}
+
+Verdict Policy::judge_typed(std::string_view script, std::string_view work_dir, bool terminal,
+                            std::string_view text, std::string& typed) const {
+  if (compiled_->compat || !compiled_->judges_anything()) return {};
+  return judge_typed_text(
+      [&](const shell::Input& input) { return compiled_->check_reading(script, work_dir, input); },
+      terminal, text, typed);
 }
 
 bool Policy::can_read(std::string_view script, std::string_view work_dir) const {

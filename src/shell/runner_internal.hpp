@@ -213,8 +213,9 @@ class ShellRunner {
   void run(std::uint32_t index);
   // The same, and takes back what it changes.
   void run_subshell(std::uint32_t index);
-  // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk.
-  void run_text(std::string text, const shell::Command& command, bool tolerant);
+  // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk. True: the
+  // string ends in a construct, and all before that was run.
+  bool run_text(std::string text, const shell::Command& command, bool tolerant);
   // Expands a string for the commands in it.
   void run_expansion_text(std::string_view text);
   // The same, if it has substitutions.

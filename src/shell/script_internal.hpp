@@ -169,7 +169,8 @@ struct Outcome {
   Error error = {};  // when not complete; `offset` is a byte of the script
   // Some part reads differently in the other dialect.
   bool dialect_dependent = false;
-  // The end came in a construct, or in a here-document: more text could be its rest.
+  // What a shell reads from the input of the script ends in a construct or a here-document: more
+  // text could be its rest. Of an error (`parse`): it is only that.
   bool open = false;
   std::vector<Definition> definitions = {};
 };

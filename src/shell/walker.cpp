@@ -30,7 +30,6 @@ bool walk_script(ShellRunner& runner, std::string_view script, Error& error) {
                      {0, static_cast<std::uint32_t>(script.size()), true}, 0);
   const std::uint32_t root = parser.parse();
   outcome.dialect_dependent = outcome.dialect_dependent || parser.dialect_dependent();
-  outcome.open = parser.open();
   if (root != no_index) {
     if (!walk.syntax.plain_quotes) expect_functions(walk, walk.node(root).nodes);
     runner.run(root);

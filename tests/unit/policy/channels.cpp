@@ -261,3 +261,188 @@ TEST_CASE("policy: an input beyond 1 MiB is not known to a shell, and data to ot
             .verdict);
   CHECK(strict().judge_reading("bash", support::repeat("echo a\n", 3000)).verdict);
 }
+
+namespace {
+
+// What has been typed to a script, a piece at a time.
+class Typist {
+ public:
+  Typist(const Policy& policy, std::string script, bool terminal)
+      : policy_(policy), script_(std::move(script)), terminal_(terminal) {}
+
+  Verdict type(std::string_view text) {
+    return policy_.judge_typed(script_, "/work", terminal_, text, typed);
+  }
+  std::string typed = {};
+
+ private:
+  const Policy& policy_;
+  std::string script_;
+  bool terminal_;
+};
+
+}  // namespace
+
+TEST_CASE("policy: what is typed to a shell has the verdict of a script") {
+  for (const Terms& terms : all_terms()) {
+    const Policy policy = make(terms.options);
+    for (const std::string& text : texts) {
+      CAPTURE(terms.what);
+      CAPTURE(text);
+      const Verdict wanted = policy.judge(text, "/work").verdict;
+      Typist on_pipe(policy, "bash", false);
+      const Verdict typed = on_pipe.type(text + "\n");
+      // An open construct is not run before its end has come; it may come.
+      if (wanted.rule == "syntax" && typed)
+        CHECK(!on_pipe.type("'; sudo id; ls\n"));
+      else
+        CHECK(shown(typed) == shown(wanted));
+      Typist line_by_line(policy, "sh", false);
+      bool allowed = true;
+      for (std::string_view rest = text; allowed && !rest.empty();) {
+        const std::size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+        allowed = line_by_line.type(rest.substr(0, end)).allowed;
+        rest.remove_prefix(end);
+      }
+      if (wanted.rule != "syntax") CHECK(allowed == wanted.allowed);
+      Typist on_terminal(policy, "bash", true);
+      CHECK(on_terminal.type(text + "\r").allowed == wanted.allowed);
+    }
+  }
+}
+
+TEST_CASE("policy: a line is judged with those before it") {
+  const Policy policy = strict();
+  for (const bool terminal : {false, true}) {
+    Typist shell(policy, "bash", terminal);
+    CHECK(shell.type("cd /\n"));
+    CHECK(!shell.type("rm -rf *\n"));
+    CHECK(shell.type("cd /work\n"));
+    CHECK(shell.type("rm -rf *\n"));
+    CHECK(shell.type("X=su\n"));
+    CHECK(!shell.type("${X}do id\n"));
+    CHECK(shell.type("f() { sh -c \"$1\"; }\n"));
+    CHECK(!shell.type("f 'sudo id'\n"));
+    CHECK(shell.type("python3\n"));
+    CHECK(!shell.type("os.system('sudo id')\n"));
+  }
+  Typist pieces(policy, "sh -s", false);
+  CHECK(pieces.type("ls; ec"));
+  CHECK(pieces.type("ho a\ncat <<X\nsudo id"));
+  CHECK(pieces.type("\nX\nif true\nthen\n"));
+  // Nothing of a construct runs before its end.
+  CHECK(pieces.type("sudo id\n"));
+  CHECK(!pieces.type("fi\n"));
+  CHECK(!pieces.type("fi; ls\n"));
+  CHECK(pieces.typed == "ls; echo a\ncat <<X\nsudo id\nX\nif true\nthen\nsudo id\n");
+  for (const std::string_view text :
+       {"sudo id\nif true\n"sv, "eval 'if true'\nsudo id\ncat <<X\n"sv, "echo a; fi\n"sv,
+        std::string_view("su\0do id\n", 9), "cat <<X\n$(sudo id)\n"sv}) {
+    CAPTURE(std::string(text));
+    Typist shell(policy, "sh -s", false);
+    CHECK(!shell.type(text));
+    CHECK(shell.typed.empty());
+  }
+}
+
+TEST_CASE("policy: what is typed to interpreters is judged as code, and to others not at all") {
+  const Policy policy = strict();
+  for (const char* const script : {"python3 -i", "python3", "node -i", "perl"}) {
+    CAPTURE(script);
+    for (const bool terminal : {false, true}) {
+      Typist code(policy, script, terminal);
+      CHECK(code.type("x = 1\n"));
+      CHECK(!code.type("system('sudo id')\n"));
+      CHECK(!code.type("require('child_process'); execSync('sudo id'); os.system('sudo id')\n") ==
+            true);
+    }
+  }
+  for (const char* const script : {"cat", "vim notes", "./menu", "psql", "python3 serve.py"}) {
+    CAPTURE(script);
+    for (const bool terminal : {false, true}) {
+      Typist data(policy, script, terminal);
+      for (const char* const text : {"sudo id\n", "\x1b[A", "y", "\t\xff", "half \xc3"})
+        CHECK(data.type(text));
+      CHECK(data.type(support::repeat("0123456789", 10000)));
+      CHECK(data.type("sudo id\n"));
+    }
+  }
+}
+
+TEST_CASE("policy: on a terminal a shell gets only lines that are known") {
+  const Policy policy = strict();
+  const std::string_view refused[] = {
+      "ls",               // not finished
+      "l\x1b[Ds\n",       // edited
+      "ls\t\n",           // completed
+      "\x1b[200~ls\n",    // a paste
+      "\x12ls\n",         // a search in the history
+      "\x18\x05",         // an editor for the line
+      "\x0f",             // runs a line of the history
+      "caf\xc3\xa9\n",    // not ASCII
+      "caf\xc3",          // half of a character
+      "!!\n",             // of the history
+      "ls !$\n",          //
+      "^a^sudo\n",        //
+      "echo 'a\n",        // an open construct
+      "if true\n",        //
+      "cat <<X\nsudo\n",  //
+      "ls \\\n",          //
+      "ls |\n",           //
+      std::string_view("l\0s\n", 4),
+      "\x1b"
+      "b\n",  // alt-b
+      "ls\x7f\n",
+  };
+  for (const std::string_view text : refused) {
+    const std::string shown_text = codeexec::Json(std::string(text)).dump();
+    CAPTURE(shown_text);
+    Typist shell(policy, "bash", true);
+    CHECK(shell.type("ls\n"));
+    const Verdict verdict = shell.type(text);
+    CHECK(verdict.rule != "");
+    support::check_form(verdict, "");
+    CHECK(shell.typed == "ls\n");
+  }
+  Typist shell(policy, "bash", true);
+  for (const std::string_view text :
+       {"ls\r", "\r", "\x03", "\x04", "\x1a", "\x0c", "echo a != b\n", "! ls\n", "[ ! -f x ]\n",
+        "for i in 1 2\ndo echo $i\ndone\n", "cat <<X\na\nX\n", " ", "\n"}) {
+    CAPTURE(std::string(text));
+    CHECK(shell.type(text));
+  }
+  // What a key has brought back may be any line: it is not run, but dropped.
+  CHECK(shell.type("\x1b[A"));
+  for (const std::string_view text : {"\r", "ls\n", "\n", "\x0f", "!!\n"}) {
+    CAPTURE(std::string(text));
+    CHECK(shell.type(text).rule == "typed-text");
+  }
+  CHECK(shell.type("\x1bOB\x1b[5~\x1b"));
+  CHECK(shell.type("\x03"));
+  CHECK(!shell.type("!!\n"));
+  CHECK(shell.type("ls\n"));
+}
+
+TEST_CASE("policy: more than 64 KiB are not typed to a shell") {
+  const Policy policy = strict();
+  Typist shell(policy, "bash", false);
+  const std::string line = support::repeat("x", 1000) + "=1\n";
+  bool allowed = true;
+  std::size_t typed = 0;
+  for (; allowed && typed < 100000; typed += line.size()) allowed = shell.type(line).allowed;
+  CHECK(!allowed);
+  CHECK(typed > 64000);
+  CHECK(shell.typed.size() <= 65536);
+  CHECK(shell.type(line).rule == "typed-text");
+}
+
+TEST_CASE("policy: nothing is judged that is typed where a policy refuses nothing") {
+  PolicyOptions options;
+  for (const auto& rule : Policy::rules()) options.disabled_rules.push_back(rule.name);
+  Typist shell(make(options), "bash", true);
+  CHECK(shell.type("sudo \x1b[A"));
+  options = PolicyOptions();
+  options.compat = true;
+  Typist compat(make(options), "bash", true);
+  CHECK(compat.type("sudo \x1b[A"));
+}
