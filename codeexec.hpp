@@ -1015,8 +1015,8 @@ struct Verdict {
   // Not allowed, but a person may allow it. All that is said of refusals below holds for it, too.
   bool must_ask = false;
   // Of a refusal: the name of a rule of Policy::rules(), or "allowed-commands",
-  // "blocked-commands", "ask-commands", "syntax", "nul-byte", "command-too-long" or
-  // "command-too-complex".
+  // "blocked-commands", "ask-commands", "syntax", "nul-byte", "command-too-long",
+  // "command-too-complex" or "typed-text".
   std::string rule = {};
   std::string message = {};  // of a refusal: complete, for the model to read
   // Of a refusal: the bytes of the command that caused it; all of it when no allowed pattern
@@ -1067,6 +1067,20 @@ class Guard {
   // it; otherwise these may be missing. `work_dir`, absolute, is where it will run.
   virtual Judgement judge(std::string_view script, std::string_view work_dir,
                           bool in_full) const = 0;
+  // The same for a script that will read `input` from its standard input; empty: nothing, or what
+  // is not known. What its programs run of that is judged as if the script had it.
+  virtual Judgement judge_reading(std::string_view script, std::string_view,
+                                  std::string_view work_dir, bool in_full) const {
+    return judge(script, work_dir, in_full);
+  }
+  // Judges what is written to the standard input of a script that runs, before it is handed on;
+  // what is refused must not be. `terminal`: a terminal edits it. `typed` is what was written
+  // before, as far as this function needs it and leaves it there; the caller keeps it with the
+  // command. A verdict that must ask is a refusal here.
+  virtual Verdict judge_typed(std::string_view, std::string_view, bool, std::string_view,
+                              std::string&) const {
+    return {};
+  }
   // Asked for a script that may run and whose Judgement is not complete, where files must be known:
   // false when it cannot be read as a shell reads it. The script is then refused.
   virtual bool can_read(std::string_view script, std::string_view work_dir) const = 0;
@@ -1113,6 +1127,17 @@ class Policy final : public Guard {
   // `in_full` false they are not, which is faster.
   Judgement judge(std::string_view script, std::string_view work_dir = {},
                   bool in_full = true) const override;
+
+  // Judges also what a shell, xargs or an interpreter in the script would read from its standard
+  // input, in strict mode. An input of more than 1 MiB is one that is not known.
+  Judgement judge_reading(std::string_view script, std::string_view input,
+                          std::string_view work_dir = {}, bool in_full = true) const override;
+
+  // In strict mode: what a shell or an interpreter in the script reads is judged with all that it
+  // has read before, of which it keeps 64 KiB; more is refused. On a terminal a line must be whole,
+  // and known: rule "typed-text".
+  Verdict judge_typed(std::string_view script, std::string_view work_dir, bool terminal,
+                      std::string_view text, std::string& typed) const override;
 
   // Judges a program that is started without a shell, by the script that would start the same: its
   // words quoted for a POSIX shell where they must be, one space between them. The verdict's range
@@ -1645,6 +1670,8 @@ class Execution {
   const Result& asked() const noexcept;
 
   // Standard input, for commands with keep_input_open. Bytes are queued, at most 1 MiB of them.
+  // What a shell or another program that runs what it reads would get is judged first.
+  //   Errors: permission_denied when the guard refuses it: nothing of it was written.
   Expected<void> write(std::string_view bytes) const;
   void close_input() const;
 
@@ -3257,7 +3284,8 @@ class Jobs {
   Expected<WaitEnd> wait(std::string_view id) const { return wait(id, Wait()); }
 
   // For commands with keep_input_open. Queues the bytes, at most 1 MiB of them.
-  //   Errors: io if the job has ended or its input is closed; limit.
+  //   Errors: io if the job has ended or its input is closed; limit; permission_denied if the guard
+  //   refuses what the job would run of them, see Execution::write().
   Expected<void> write(std::string_view id, std::string_view bytes) const;
   Expected<void> close_input(std::string_view id) const;
 
@@ -8122,17 +8150,38 @@ namespace shell {
 // Where the two languages read the same text differently ($'..', &>, <( ), [[ ]], {a,b}, ...).
 enum class Dialect { bash, posix };
 
+// A text that copies share, as one input may be that of thousands of commands.
+class SharedText {
+ public:
+  SharedText() = default;
+  SharedText(std::string text) {
+    if (!text.empty()) text_ = new_shared<const std::string>(std::move(text));
+  }
+  SharedText(const char* text) : SharedText(std::string(text)) {}
+  operator std::string_view() const { return text_ ? std::string_view(*text_) : ""; }
+  std::size_t size() const { return text_ ? text_->size() : 0; }
+  bool operator==(const SharedText& other) const {
+    return text_ == other.text_ || std::string_view(*this) == std::string_view(other);
+  }
+
+ private:
+  std::shared_ptr<const std::string> text_ = {};
+};
+
 // What a command reads from its standard input.
 struct Input {
   enum class Kind {
-    inherited,  // standard input of the script
+    inherited,  // standard input of the script, and not known
     known,      // the text below: a here-document, or what echo, printf, cat or ls -d writes
     unknown,    // a file or the output of another command
   };
   Kind kind = Kind::inherited;
-  std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
-  bool glob = false;      // some words of it are names of files that are found, if they are there
-  bool home = false;      // each ~ that begins a word is a home directory
+  SharedText text = {};  // of known; unknown parts are NUL bytes, as in Word
+  bool glob = false;     // some words of it are names of files that are found, if they are there
+  bool home = false;     // each ~ that begins a word is a home directory
+  // A shell reads its script from it: what a command in that script reads is the rest of it, and
+  // what another shell reads has been read as a script already.
+  bool script = false;
 };
 
 // A string that the script makes, and what is known of it. Each part that cannot be known without a
@@ -8240,6 +8289,7 @@ struct Options {
   Dialect dialect = Dialect::bash;
   std::string work_dir = {};  // absolute; empty: not known
   Limits limits = {};
+  Input input = {};  // standard input of the script
 };
 
 // How the reading went.
@@ -8250,6 +8300,9 @@ struct Outcome {
   Error error = {};  // when not complete; `offset` is a byte of the script
   // Some part reads differently in the other dialect.
   bool dialect_dependent = false;
+  // What a shell reads from the input of the script ends in a construct or a here-document: more
+  // text could be its rest. Of an error (`parse`): it is only that.
+  bool open = false;
   std::vector<Definition> definitions = {};
 };
 
@@ -8790,7 +8843,8 @@ struct ShellSurroundings {
   bool operator==(const ShellSurroundings& other) const {
     return flags == other.flags && definitions == other.definitions && producer == other.producer &&
            input.kind == other.input.kind && input.text == other.input.text &&
-           input.glob == other.input.glob && input.home == other.input.home;
+           input.glob == other.input.glob && input.home == other.input.home &&
+           input.script == other.input.script;
   }
 };
 
@@ -8818,7 +8872,7 @@ class ShellBodies {
 
  private:
   static constexpr std::size_t max_memories = 64;      // of one body
-  static constexpr std::size_t max_remembered = 4096;  // bytes of the input
+  static constexpr std::size_t max_remembered = 4096;  // bytes of the input, but of a script
 
   struct Memory {
     explicit Memory(ShellBudget& budget) : output(&budget) {}
@@ -8949,8 +9003,9 @@ class ShellRunner {
   void run(std::uint32_t index);
   // The same, and takes back what it changes.
   void run_subshell(std::uint32_t index);
-  // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk.
-  void run_text(std::string text, const shell::Command& command, bool tolerant);
+  // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk. True: the
+  // string ends in a construct, and all before that was run.
+  bool run_text(std::string text, const shell::Command& command, bool tolerant);
   // Expands a string as in double quotes, for the commands in it.
   void run_expansion_text(std::string_view text);
   // The same, if it has expansions.
@@ -9122,8 +9177,8 @@ void ShellBodies::remember(std::list<Memory> fresh, std::size_t limit) {
   const Memory& memory = fresh.back();
   const ShellEffects& effects = memory.effects;
   std::list<Memory>& memories = memories_[memory.body];
-  std::size_t bytes = sizeof memory + memory.here.input.text.size() + memory.given.size() +
-                      memory.output.text.size();
+  std::size_t bytes = sizeof memory + memory.given.size() + memory.output.text.size();
+  if (!memory.here.input.script) bytes += memory.here.input.text.size();
   const std::size_t rows = memory.read.size() + effects.changes.size() + effects.between.size();
   bytes += rows * (sizeof(ShellVariable) + sizeof(ShellValue) + sizeof(ShellText));
   for (const auto& [name, variable] : memory.read) bytes += variable.size();
@@ -9176,7 +9231,9 @@ ShellEffects ShellBodies::run(ShellRunner& runner, ShellRange nodes, std::string
   Memory& memory = fresh.emplace_back(walk.budget);
   memory.given = ShellVariable(given);
   memory.body = walk.item(nodes, 0);
-  const bool usable = !walk.names.in_alias() && runner.place.input->text.size() <= max_remembered;
+  const shell::Input& input = *runner.place.input;
+  const bool usable =
+      !walk.names.in_alias() && (input.script || input.text.size() <= max_remembered);
   if (usable) {
     memory.here = runner.surroundings();
     if (const Memory* const known = find(runner, memory)) return recall(runner, *known);
@@ -10301,6 +10358,8 @@ class ShellScanner {
   bool failed() const { return failed_; }
   const Error& error() const { return error_; }
   bool dialect_dependent() const { return dialect_dependent_; }
+  // The text ends in a construct or in a here-document.
+  bool open() const { return open_; }
 
  protected:
   // A here-document that has begun in this line.
@@ -10329,6 +10388,7 @@ class ShellScanner {
   void unexpected(std::string_view where = {});
   // What began at `at` is not closed.
   void unterminated(std::string_view what, std::size_t at) {
+    open_ = true;
     fail(ErrorCode::parse, concat("unterminated %", {what}), at);
   }
   bool enter();
@@ -10369,6 +10429,7 @@ class ShellScanner {
   unsigned substitutions_ = 0;  // around what is read now
   std::size_t word_end_ = 0;    // of the word that word_here() has found
   bool failed_ = false;
+  bool open_ = false;
   bool dialect_dependent_ = false;
   Error error_ = {};
   std::list<HereDocument> here_documents_ = {};  // whose bodies follow after this line
@@ -10762,11 +10823,13 @@ void ShellCommandParser::read_here_document(const HereDocument& document) {
   std::size_t end = at_;
   std::string stripped;  // the body without leading tabs
   std::string storage;
+  bool closed = false;
   for (; !at_end(); end = at_) {
     while (document.strip_tabs && peek() == '\t') ++at_;
     const std::size_t line_begin = at_;
     const std::string_view line = read_line(document.quoted, storage);
     if (line == document.delimiter) {
+      closed = true;
       // bash joins lines before it looks for the delimiter, dash does not.
       if (!storage.empty())
         fail(ErrorCode::parse, "delimiter of a here-document in joined lines"sv, line_begin);
@@ -10778,6 +10841,7 @@ void ShellCommandParser::read_here_document(const HereDocument& document) {
       return fail(ErrorCode::parse, "text behind the delimiter of a here-document"sv, line_begin);
     if (document.strip_tabs) stripped += text_.substr(line_begin, at_ - line_begin);
   }
+  open_ = open_ || !closed;
   std::string_view body = text_.substr(begin, end - begin);
   ShellOrigin origin = {position(begin), end_position(end), origin_.exact};
   if (document.strip_tabs) {
@@ -13192,8 +13256,8 @@ void ShellPrinter::run(ShellVerb verb) {
 }
 
 void ShellPrinter::print_input(const shell::Input* input) {
-  if (input != nullptr && input->kind == shell::Input::Kind::known)
-    output_.append({input->text, false, input->glob, input->home});
+  if (input != nullptr && input->kind == shell::Input::Kind::known && !input->script)
+    output_.append({std::string(input->text), false, input->glob, input->home});
   else
     output_.write_unknown();
 }
@@ -13483,14 +13547,15 @@ void ShellBuiltin::run_read() {
   }
   // What is read may be evaluated later.
   if (command_.input.kind == shell::Input::Kind::known) {
-    std::string text = command_.input.text;
+    std::string text(std::string_view(command_.input.text));
     runner_.run_subscript(text);
     text.erase(std::remove(text.begin(), text.end(), '\\'), text.end());
     if (text.size() < command_.input.text.size()) runner_.run_subscript(text);
   }
   runner_.assign_unknown("REPLY"sv);
   runner_.assign_unknown("MAPFILE"sv);
-  if (words_[at_].text == "read" && command_.input.kind == shell::Input::Kind::known)
+  if (words_[at_].text == "read" && command_.input.kind == shell::Input::Kind::known &&
+      !command_.input.script)
     run_known_read();
 }
 
@@ -13577,6 +13642,7 @@ void ShellScanner::fail(ErrorCode code, std::string_view message, std::size_t at
 }
 
 void ShellScanner::unexpected(std::string_view where) {
+  open_ = open_ || at_end();
   fail_here(at_end() ? "unexpected end of the script"
                      : concat("unexpected %%", {in_quotes(token_here()), where}));
 }
@@ -14183,10 +14249,9 @@ void read_from(const shell::Redirection& redirection, shell::Input& input) {
   if (target.printed != nullptr) input = *target.printed;
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
-    input.text = target.text;
+    input.text = concat({target.text, redirection.kind == Kind::here_string ? "\n" : ""});
     input.glob = target.glob;
     input.home = target.home;
-    if (redirection.kind == Kind::here_string) input.text += '\n';
   } else if (is_any(target.text, "/dev/null", "-")) {
     input.kind = shell::Input::Kind::known;
   }
@@ -14318,7 +14383,10 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
   inner.place.tolerant = place.tolerant || payload.tolerant;
   inner.place.holes = place.holes || payload.holes;
   const bool tolerant = inner.place.tolerant || inner.place.holes;
-  if (payload.same_shell) return inner.run_text(std::move(payload.text), command, tolerant);
+  if (payload.same_shell) {
+    inner.run_text(std::move(payload.text), command, tolerant);
+    return;
+  }
   inner.place.output = &walk.nowhere;
   ++inner.place.shells;
   scopes.open_frame();
@@ -14327,13 +14395,15 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
     arguments.elements.push_back(payload.arguments[i]);
   if (!payload.arguments.empty()) scopes.assign("0"sv, scalar_value(payload.arguments[0]));
   scopes.assign(positional_key, std::move(arguments));
-  inner.run_text(std::move(payload.text), command, tolerant);
+  const bool open = inner.run_text(std::move(payload.text), command, tolerant);
+  if (payload.input.script && !place.input->script)
+    walk.budget.outcome.open = walk.budget.outcome.open || open;
   scopes.take_frame();
 }
 
-void ShellRunner::run_text(std::string text, const shell::Command& command, bool tolerant) {
+bool ShellRunner::run_text(std::string text, const shell::Command& command, bool tolerant) {
   ShellBudget& budget = walk.budget;
-  if (!budget.enter(command.begin)) return;
+  if (!budget.enter(command.begin)) return false;
   const bool is_known = !has_nul(text);
   // The limit is for the script and all strings together. A string counts each time it is run.
   walk.syntax.most_simple = 4 * budget.options.limits.max_written;
@@ -14346,6 +14416,7 @@ void ShellRunner::run_text(std::string text, const shell::Command& command, bool
   shell::Outcome& outcome = budget.outcome;
   outcome.dialect_dependent = outcome.dialect_dependent || parser.dialect_dependent();
   if (root != no_index) run(root);
+  const bool open = parser.open() && !budget.stopped();
   // What unknown parts make of a string is not for the parser to say.
   tolerant = tolerant || !is_known;
   if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) &&
@@ -14356,6 +14427,7 @@ void ShellRunner::run_text(std::string text, const shell::Command& command, bool
         concat("in the string that this command runs: %", {parser.error().message});
   }
   budget.leave();
+  return open;
 }
 
 // Strings that the shell expands by itself.
@@ -14584,7 +14656,7 @@ Outcome walk(std::string_view script, const Options& options,
     walk.lastpipe = script.find("lastpipe") != std::string_view::npos;
     if (!options.work_dir.empty())
       walk.scopes.assign(work_dir_key, scalar_value({options.work_dir}));
-    Input input;
+    Input input = options.input;
     ShellRunner runner(walk, input);
     Error error;
     bool whole = walk_script(runner, script, error);
@@ -15446,6 +15518,9 @@ inline constexpr std::size_t ask_rank = rule_count + 2;
 inline constexpr std::size_t ask_listed_rank = ask_rank + rule_count;
 inline constexpr std::size_t no_rank = ask_listed_rank + 1;
 
+// What reads the standard input of a script and runs what it reads.
+enum class Reader : unsigned char { none, program, shell };
+
 // A script that is judged, with its verdict so far. A script that bash and a POSIX shell read in
 // different ways is walked twice, once for each of them, and both walks share one case.
 struct Case {
@@ -15463,11 +15538,15 @@ struct Case {
 
   // Aliases of git that the script has set: name and value.
   std::map<std::string, std::string, std::less<>> git_aliases = {};
+  // More of the input may follow, so that an end in a construct is none.
+  bool may_go_on = false;
 
   // Findings.
   std::size_t rank = no_rank;
   Verdict verdict = {};
-  bool understood = true;    // see Judgement::complete
+  bool understood = true;  // see Judgement::complete
+  Reader reader = Reader::none;
+  bool open = false;         // the script, or what a shell in it reads, ends in a construct
   bool too_complex = false;  // the bounds below are used up: the verdict is a refusal
   std::size_t judged_words = 0;
   std::size_t generated_bytes = 0;
@@ -15485,6 +15564,11 @@ struct Case {
               std::string_view detail, std::string_view instead = {});
   void refuse_as(std::size_t new_rank, std::string_view name, std::string message,
                  std::size_t begin, std::size_t end);
+
+  // Notes that an input is read, by a program that runs what it reads.
+  void note_reader(const shell::Input& input, Reader by) {
+    if (!input.script) reader = std::max(reader, by);
+  }
 
   // The bytes of the script that a word was read from.
   std::string_view written(const shell::Word& word) const;
@@ -18852,8 +18936,10 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
     if (i < form.size) codes.push_back(part_of(form.words[i]));
   } else if (i < form.size && form.words[i].text != "-") {
     use_file(subject, Use::read, part_of(form.words[i]), false, form);
-  } else if (form.input->kind == shell::Input::Kind::known) {
-    read_code(subject, language, form.input->text, form, form.words[0], true);
+  } else {
+    subject.judged.note_reader(*form.input, Reader::program);
+    if (form.input->kind == shell::Input::Kind::known)
+      read_code(subject, language, form.input->text, form, form.words[0], true);
   }
   for (const Part& code : codes)
     read_code(subject, language, code.text, form, *code.word, false, variables);
@@ -19709,7 +19795,8 @@ void run_guess(Subject& subject, const Form& form, std::string_view script) {
 void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
   const shell::Input* const printed = first < form.size ? form.words[first].printed : nullptr;
   const shell::Input& input = printed ? *printed : *form.input;
-  if (input.kind == shell::Input::Kind::inherited) return;
+  if (!printed) subject.judged.note_reader(input, Reader::shell);
+  if (input.kind == shell::Input::Kind::inherited || (input.script && !printed)) return;
   // Holes excuse unknown parts of a text, not a text of which nothing is known.
   Form fed = form;
   fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
@@ -19718,7 +19805,11 @@ void read_input(Subject& subject, const Form& form, std::size_t first, bool same
   if (input.kind == shell::Input::Kind::unknown || !subject.judged.charge_bytes(input.text.size()))
     return;
   shell::Payload payload;
-  payload.text = input.text;
+  payload.text = std::string(input.text);
+  if (!printed) {
+    payload.input = input;
+    payload.input.script = true;
+  }
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
   payload.holes = form.holes;
@@ -20266,6 +20357,22 @@ void judge_files(Subject& subject, const FileProgram& program, const Form& form)
   OperandReader(subject, program, form).read();
 }
 
+// policy/typed_internal.hpp -----------------------------------------------------------------------
+// Text that is typed to a program that runs: the lines that it will read, and whether they are
+// known.
+
+// What was found in a script that reads an input.
+struct ReadVerdict {
+  Verdict verdict = {};
+  Reader reader = Reader::none;
+  bool open = false;  // the input ends in a construct
+};
+
+// Judges what is written to a script that runs, as Guard::judge_typed(). `judge` judges the script
+// with an input.
+Verdict judge_typed_text(FunctionRef<ReadVerdict(const shell::Input&)> judge, bool terminal,
+                         std::string_view text, std::string& typed);
+
 }  // inner
 
 // policy/policy.cpp -------------------------------------------------------------------------------
@@ -20329,6 +20436,18 @@ std::uint32_t bits_of(const std::vector<std::string>& names) {
     next <<= 1;
   }
   return bits;
+}
+
+// What a script reads. Beyond this size it is not looked at, and a shell must not read it.
+shell::Input known_input(std::string_view text) {
+  constexpr std::size_t longest = std::size_t{1} << 20;
+  shell::Input input;
+  input.kind = shell::Input::Kind::known;
+  if (text.size() <= longest)
+    input.text = std::string(text);
+  else
+    input.kind = shell::Input::Kind::unknown;
+  return input;
 }
 
 }  // namespace
@@ -20416,30 +20535,57 @@ struct Policy::Compiled {
   }
 
   // `of_code`: it stands for code, and the allow list is not asked.
-  void check_strict(std::string_view script, std::string_view work_dir, bool in_full,
-                    Judgement& judgement, bool of_code = false) const {
-    static const std::list<Regex> none = {};
-    const Terms terms = {rules,   of_code ? none : allowed, !of_code && allow_usual,
-                         blocked, allowance,                ask_rules,
-                         asked};
+  void check_strict(std::string_view script, std::string_view input, std::string_view work_dir,
+                    bool in_full, Judgement& judgement, bool of_code = false) const {
+    const Terms terms = this->terms(of_code);
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
-    if (starts_with(work_dir, "/"sv)) {
-      options.work_dir = std::string(work_dir);
-      if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
-      judged.workspace = is_workspace(judged.start);
-    }
+    if (!input.empty()) options.input = known_input(input);
+    start_in(work_dir, judged, options);
     judgement.verdict = judge_walks(judged, options);
     judgement.complete = judged.understood;
   }
+  // What a script runs that reads this.
+  ReadVerdict check_reading(std::string_view script, std::string_view work_dir,
+                            const shell::Input& input) const {
+    const Terms terms = this->terms();
+    Case judged = {terms, script};
+    judged.may_go_on = true;
+    shell::Options options;
+    options.input = input;
+    start_in(work_dir, judged, options);
+    ReadVerdict found;
+    found.verdict = judge_walks(judged, options);
+    found.reader = judged.reader;
+    found.open = judged.open;
+    return found;
+  }
+  // False: nothing that a command does would be refused or asked about.
+  bool judges_anything() const {
+    return rules != 0 || !blocked.empty() || !asked.empty() || !terms().allows_all();
+  }
 
  private:
+  Terms terms(bool of_code = false) const {
+    static const std::list<Regex> none = {};
+    return {rules,   of_code ? none : allowed, !of_code && allow_usual,
+            blocked, allowance,                ask_rules,
+            asked};
+  }
+  static void start_in(std::string_view work_dir, Case& judged, shell::Options& options) {
+    if (!starts_with(work_dir, "/"sv)) return;
+    options.work_dir = std::string(work_dir);
+    if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
+    judged.workspace = is_workspace(judged.start);
+  }
   // As bash reads the script, and once more as a POSIX shell does where that makes a difference.
   Verdict judge_walks(Case& judged, shell::Options& options) const {
     const shell::Outcome outcome = walk_once(judged, options);
     if (judged.too_complex || !outcome.complete) judged.understood = false;
-    if (!outcome.complete) return not_read(outcome.error, judged.script);
+    judged.open = outcome.open;
+    const bool goes_on = judged.may_go_on && outcome.open && outcome.error.code == ErrorCode::parse;
+    if (!outcome.complete && !goes_on) return not_read(outcome.error, judged.script);
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = judged.dialect = shell::Dialect::posix;
       judged.collected = nullptr;
@@ -20522,12 +20668,17 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
 }
 
 Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool in_full) const {
+  return judge_reading(script, {}, work_dir, in_full);
+}
+
+Judgement Policy::judge_reading(std::string_view script, std::string_view input,
+                                std::string_view work_dir, bool in_full) const {
   Judgement judgement;
   judgement.verdict = compiled_->check_form(script);
   judgement.complete = judgement.verdict.allowed;
   if (!judgement.verdict) return judgement;
   const bool compat = compiled_->compat;
-  if (in_full || !compat) compiled_->check_strict(script, work_dir, in_full, judgement);
+  if (in_full || !compat) compiled_->check_strict(script, input, work_dir, in_full, judgement);
   if (compat)
     judgement.verdict = compiled_->check_compat(script);
   else if (judgement.verdict || judgement.verdict.must_ask)
@@ -20536,12 +20687,20 @@ Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool
   return judgement;
 }
 
+Verdict Policy::judge_typed(std::string_view script, std::string_view work_dir, bool terminal,
+                            std::string_view text, std::string& typed) const {
+  if (compiled_->compat || !compiled_->judges_anything()) return {};
+  return judge_typed_text(
+      [&](const shell::Input& input) { return compiled_->check_reading(script, work_dir, input); },
+      terminal, text, typed);
+}
+
 bool Policy::can_read(std::string_view script, std::string_view work_dir) const {
   Compiled only_syntax;
   only_syntax.max_command_bytes = compiled_->max_command_bytes;
   if (!only_syntax.check_form(script)) return false;
   Judgement judgement;
-  only_syntax.check_strict(script, work_dir, false, judgement);
+  only_syntax.check_strict(script, {}, work_dir, false, judgement);
   return judgement.verdict.allowed;
 }
 
@@ -20551,9 +20710,7 @@ Judgement Policy::judge_code(const std::vector<std::string>& argv, std::string_v
   if (compiled_->compat) return judgement;
   judgement.verdict = compiled_->check_form(code);
   if (!judgement.verdict) return judgement;
-  std::string script = concat("% <<< ", {script_of_argv(argv)});
-  append_shell_word(script, code);
-  compiled_->check_strict(script, work_dir, false, judgement, true);
+  compiled_->check_strict(script_of_argv(argv), code, work_dir, false, judgement, true);
   return judgement;
 }
 
@@ -21560,7 +21717,7 @@ void Subject::add_form(const Form& form, std::vector<shell::Word>&& words) {
 
 void Subject::add_payload(const Form& form, std::string_view text, bool same_shell,
                           std::size_t first_argument) {
-  if (!judged.charge_bytes(text.size() + form.input->text.size())) return;
+  if (!judged.charge_bytes(text.size())) return;
   shell::Payload payload;
   payload.text = concat({same_shell ? std::string_view() : environment, text});
   payload.same_shell = same_shell;
@@ -21614,6 +21771,165 @@ void add_replaced(Subject& subject, const Form& form, std::string_view mark,
   for (std::size_t i = 0; i < form.size; ++i)
     words.push_back(replace_all(subject.judged, form.words[i], mark, by));
   subject.add_form(form, std::move(words));
+}
+
+}  // inner
+
+// policy/typed.cpp --------------------------------------------------------------------------------
+// Text that is typed to a program that runs.
+//
+// What a shell reads a piece at a time is one text, so it is judged as one: what was typed before,
+// and the new piece behind it, as the input of the script. So a `cd` or a variable of an earlier
+// line counts, and a word may come in two pieces.
+//
+//   the script reads       on a pipe                          on a terminal
+//   no commands            anything passes                    anything passes
+//   commands               judged; the last line may lack     judged; whole lines of ASCII, no open
+//                          its end, as EOF would end it       construct, no expansion of history
+//
+// A terminal edits: what its program reads is what was typed only if no key has moved the cursor
+// or recalled another line. Behind such a key the line is not known, until ctrl-c drops it. `typed`
+// then ends in the mark below, which no text has. So an open construct does not pass, either: what
+// becomes of it at the next ctrl-c would depend on what the program does meanwhile.
+
+namespace {
+
+constexpr std::size_t most_typed = std::size_t{64} << 10;
+constexpr char unknown_line = '\x1b';
+
+Verdict refused_text(std::string_view why) { return refusal("typed-text", std::string(why), 0, 0); }
+
+// Reads what a terminal gets: text, keys that edit, keys that do something else.
+class TerminalReader {
+ public:
+  // `lines` is what was typed before; the new lines are added.
+  TerminalReader(std::string_view text, std::string& lines) : text_(text), lines_(lines) {
+    unknown_ = ends_with(lines, std::string_view(&unknown_line, 1));
+    if (unknown_) lines.pop_back();
+  }
+
+  // Null, or why the program may read something else.
+  const char* read() {
+    while (at_ < text_.size())
+      if (const char* const problem = read_next()) return problem;
+    const std::size_t line = lines_.rfind('\n') + 1;  // npos + 1 is 0
+    if (lines_.find_first_not_of(' ', line) != std::string::npos)
+      return "the last line is not finished: end it with a newline, or with the key enter";
+    if (unknown_) lines_ += unknown_line;
+    return nullptr;
+  }
+
+ private:
+  const char* read_next() {
+    const char c = text_[at_];
+    if (c == '\r' || c == '\n' || (c >= ' ' && c <= '~')) {
+      if (unknown_ && c != ' ')
+        return "which line stands there is not known after keys that edit it: press ctrl-c first, "
+               "and type the whole line";
+      lines_ += c == '\r' ? '\n' : c;
+      ++at_;
+      return nullptr;
+    }
+    if (!lines_.empty() && lines_.back() != '\n' && lines_.back() != ' ') return unknown_text;
+    // Those that end, stop or redraw: ctrl-c, -d, -l, -q, -s, -u, -z and ctrl-backslash.
+    if (c != '\0' && std::strchr("\x03\x04\x0c\x11\x13\x15\x1a\x1c", c)) {
+      if (c == '\x03') unknown_ = false;
+      ++at_;
+      return nullptr;
+    }
+    unknown_ = true;
+    return skip_editing_key() ? nullptr : unknown_text;
+  }
+
+  // tab, backspace, escape alone, ESC [ ... final, ESC O final
+  bool skip_editing_key() {
+    const char c = text_[at_++];
+    if (c == '\t' || c == '\x7f') return true;
+    if (c != '\x1b') return false;
+    if (at_ == text_.size()) return true;
+    const char kind = text_[at_++];
+    if (kind != '[' && kind != 'O') return false;
+    while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '?') ++at_;
+    return at_ < text_.size() && text_[at_] >= '@' && text_[at_++] <= '~';
+  }
+
+  static constexpr const char* unknown_text =
+      "a terminal edits what is typed, so that controls, escapes, tabs and other characters than "
+      "those of ASCII may make another line of it: write such a text to a file and run that, or "
+      "start the program without a terminal";
+
+  std::string_view text_;
+  std::string& lines_;
+  std::size_t at_ = 0;
+  bool unknown_ = false;
+};
+
+// True if a shell at a terminal would put an earlier line in place of a part of this one.
+bool recalls_history(std::string_view lines) {
+  while (!lines.empty()) {
+    const std::string_view line = take_part(lines, '\n');
+    if (starts_with(line, "^"sv)) return true;
+    for (std::size_t at = line.find('!'); at < line.size(); at = line.find('!', at + 1))
+      if (at + 1 < line.size() && !std::strchr(" =(\"';)]", line[at + 1])) return true;
+  }
+  return false;
+}
+
+bool ends_in_backslash(std::string_view lines) {
+  if (ends_with(lines, "\n"sv)) lines.remove_suffix(1);
+  std::size_t slashes = 0;
+  while (slashes < lines.size() && lines[lines.size() - slashes - 1] == '\\') ++slashes;
+  return slashes % 2 == 1;
+}
+
+shell::Input input_of_lines(std::string_view lines) {
+  shell::Input input;
+  input.kind = shell::Input::Kind::known;
+  input.text = std::string(lines);
+  return input;
+}
+
+// Null, or why a shell at a terminal may run something else than these lines.
+const char* problem_of_shell(std::string_view added, std::string_view lines, bool open) {
+  if (open || ends_in_backslash(lines))
+    return "the text ends within a command: type all of its lines in one call";
+  if (recalls_history(added))
+    return "a shell at a terminal puts an earlier line in place of ! and ^: write the text to a "
+           "file and run that, or start the shell without a terminal";
+  return nullptr;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Verdict judge_typed_text(FunctionRef<ReadVerdict(const shell::Input&)> judge, bool terminal,
+                         std::string_view text, std::string& typed) {
+  if (typed.size() + text.size() > most_typed) {
+    shell::Input unknown;
+    unknown.kind = shell::Input::Kind::unknown;
+    if (judge(unknown).reader == Reader::none) return {};
+    return refused_text(
+        "more than 64 KiB were typed to a program that runs commands, more than can be judged "
+        "together: start another one, or write a file and run that");
+  }
+  std::string lines = concat({typed, text});
+  ReadVerdict found = judge(input_of_lines(lines));
+  if (found.reader != Reader::none && terminal) {
+    lines = typed;
+    const std::size_t before = typed.size() - ends_with(typed, std::string_view(&unknown_line, 1));
+    if (const char* const problem = TerminalReader(text, lines).read())
+      return refused_text(problem);
+    std::string_view known = lines;
+    if (ends_with(known, std::string_view(&unknown_line, 1))) known.remove_suffix(1);
+    found = judge(input_of_lines(known));
+    const std::string_view added = known.substr(before);
+    const char* const problem =
+        found.reader == Reader::shell ? problem_of_shell(added, known, found.open) : nullptr;
+    if (found.verdict && problem) return refused_text(problem);
+  }
+  if (found.verdict) typed = std::move(lines);
+  return std::move(found.verdict);
 }
 
 }  // inner
@@ -23223,7 +23539,7 @@ void peel_rest(Subject& subject, const Wrapper& wrapper, const Form& form, std::
     return subject.add_form(rest, std::move(words));
   }
   if (rest.size == 0) {
-    if (wrapper.has(Wrapper::reads_input) && form.input->kind == shell::Input::Kind::known)
+    if (wrapper.has(Wrapper::reads_input) && form.input->kind != shell::Input::Kind::unknown)
       read_input(subject, form, form.size, false);
     return;
   }
@@ -23669,7 +23985,8 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   static const shell::Input nothing = {shell::Input::Kind::known, ""};
   Form command = form.from(each.at());
   command.input = &nothing;
-  std::string text = form.input->text;
+  subject.judged.note_reader(*form.input, Reader::program);
+  std::string text(form.input->text);
   if (nulls) {
     // A NUL byte may be one, or an unknown part.
     delimiter = '\n';
@@ -23717,6 +24034,7 @@ void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form) {
       arguments.push_back(shell::Word(form.words[i]));
     }
   }
+  if (last >= form.size) subject.judged.note_reader(*form.input, Reader::program);
   if (last >= form.size && input_is_unknown(form)) {
     unknown = true;
   } else if (last >= form.size) {
@@ -38218,12 +38536,24 @@ struct Execution::State {
     std::optional<TerminalSize> size = {};
   };
 
+  // What is written to the command passes the guard first, as this keeps it.
+  struct Typing {
+    std::shared_ptr<const Guard> guard;
+    std::string script = {};
+    std::string work_dir = {};
+    bool terminal = false;
+    std::mutex mutex = {};
+    std::string typed = {};  // see Guard::judge_typed()
+  };
+
   ~State();
 
   // Waits until it is settled. False: the time is over.
   bool settled_within(std::chrono::milliseconds time);
   // The process; null: it has none, or none yet. Once there is one it stays.
   const Process* running() const;
+  // Queues bytes that may be written.
+  Expected<void> write(std::string_view bytes);
   // Hands over what was asked meanwhile: the command has started, or will not.
   void settle();
   // Ends the wait of the command.
@@ -38233,6 +38563,7 @@ struct Execution::State {
 
   std::shared_ptr<Result> known = {};
   Result asked = Result();
+  std::unique_ptr<Typing> typing = {};            // null: nothing can be written
   std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
   // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
   std::shared_ptr<const void> home = {};
@@ -38327,6 +38658,15 @@ Execution Executor::start(const Command& command) const {
   admission->decide(*this, command);
   Execution execution;
   execution.state_ = new_shared<Execution::State>();
+  if (admission->admitted() && command.keep_input_open) {
+    auto typing = std::make_unique<Execution::State::Typing>();
+    typing->guard = gate_->guard;
+    typing->script = admission->result.command;
+    typing->work_dir = admission->directory.path;
+    typing->terminal = command.terminal.has_value();
+    typing->typed = command.input;
+    execution.state_->typing = std::move(typing);
+  }
   const bool needs_slot = admission->admitted() && gate_->needs_slot(command);
   const bool has_slot = needs_slot && gate_->slots.take_free(gate_->options.max_concurrent);
   if (has_slot) gate_->own_slot(*admission);
@@ -38590,15 +38930,36 @@ int Execution::pid() const {
 }
 
 // Queues the bytes and returns: the engine writes them when the command has room for them.
-Expected<void> Execution::write(std::string_view bytes) const {
+Expected<void> Execution::State::write(std::string_view bytes) {
   {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    if (!state_->is_settled)
-      return add_input(bytes, state_->keeps_input_open && !state_->wishes.closes_input,
-                       state_->keeps_input_open, state_->wishes.input);
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!is_settled)
+      return add_input(bytes, keeps_input_open && !wishes.closes_input, keeps_input_open,
+                       wishes.input);
   }
-  if (const Process* const process = state_->running()) return process->write(bytes);
+  if (const Process* const started = running()) return started->write(bytes);
   return make_error(ErrorCode::io, "the command is not running, so it reads no input");
+}
+
+// One piece after the other is judged and queued, as each is judged by those before it.
+Expected<void> Execution::write(std::string_view bytes) const {
+  const auto& typing = state_->typing;
+  if (!typing) return state_->write(bytes);
+  const std::lock_guard<std::mutex> lock(typing->mutex);
+  std::string typed = typing->typed;
+  const Verdict verdict =
+      typing->guard->judge_typed(typing->script, typing->work_dir, typing->terminal, bytes, typed);
+  if (!verdict) {
+    const std::string message = concat(
+        "%%", {verdict.message, verdict.must_ask ? "; a person is asked about commands, but not "
+                                                   "about what is typed: run it as a command"
+                                                 : ""});
+    return make_error(ErrorCode::permission_denied, "%",
+                      {state_->redactor ? state_->redactor->redact(message) : message});
+  }
+  auto written = state_->write(bytes);
+  if (written) typing->typed = std::move(typed);
+  return written;
 }
 
 void Execution::close_input() const {
@@ -38894,8 +39255,12 @@ bool Executor::Admission::check_form(const Command& command) {
 bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
                                        const std::string& work_dir, Judgement& judgement,
                                        bool in_full) {
-  judgement = gate.guard->judge(result.command, work_dir, in_full || gate.guards_files());
-  const Verdict& verdict = judgement.verdict;
+  judgement = gate.guard->judge_reading(result.command, command.input, work_dir,
+                                        in_full || gate.guards_files());
+  Verdict& verdict = judgement.verdict;
+  std::string typed;
+  if (verdict && command.terminal && !command.input.empty())
+    verdict = gate.guard->judge_typed(result.command, work_dir, true, command.input, typed);
   if (verdict.must_ask)
     question = verdict;
   else if (!verdict)
@@ -62284,10 +62649,14 @@ mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
     Result result;
     result.command = script_of_argv({call.tool(), id});
     result.work_dir = set.executor.workspace();
-    result.outcome = Outcome::exited;
-    result.exit_code = written ? 0 : 1;
+    const bool refused = !written && written.error().code == ErrorCode::permission_denied;
+    result.outcome = refused ? Outcome::refused : Outcome::exited;
+    result.exit_code = written ? 0 : refused ? -1 : 1;
+    if (refused) result.rule = "input";
     result.message = written.error().message;
     set.executor.record(result, asked);
+    if (refused)
+      return failed(concat("Nothing was typed: %", {written.error().message}), result.rule);
     if (!written) return failed(written.error().message);
   }
   if (call.argument("close_input"sv).as_bool()) {

@@ -54,6 +54,15 @@ Execution Executor::start(const Command& command) const {
   admission->decide(*this, command);
   Execution execution;
   execution.state_ = new_shared<Execution::State>();
+  if (admission->admitted() && command.keep_input_open) {
+    auto typing = std::make_unique<Execution::State::Typing>();
+    typing->guard = gate_->guard;
+    typing->script = admission->result.command;
+    typing->work_dir = admission->directory.path;
+    typing->terminal = command.terminal.has_value();
+    typing->typed = command.input;
+    execution.state_->typing = std::move(typing);
+  }
   const bool needs_slot = admission->admitted() && gate_->needs_slot(command);
   const bool has_slot = needs_slot && gate_->slots.take_free(gate_->options.max_concurrent);
   if (has_slot) gate_->own_slot(*admission);
@@ -317,15 +326,36 @@ int Execution::pid() const {
 }
 
 // Queues the bytes and returns: the engine writes them when the command has room for them.
-Expected<void> Execution::write(std::string_view bytes) const {
+Expected<void> Execution::State::write(std::string_view bytes) {
   {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
-    if (!state_->is_settled)
-      return add_input(bytes, state_->keeps_input_open && !state_->wishes.closes_input,
-                       state_->keeps_input_open, state_->wishes.input);
+    const std::lock_guard<std::mutex> lock(mutex);
+    if (!is_settled)
+      return add_input(bytes, keeps_input_open && !wishes.closes_input, keeps_input_open,
+                       wishes.input);
   }
-  if (const Process* const process = state_->running()) return process->write(bytes);
+  if (const Process* const started = running()) return started->write(bytes);
   return make_error(ErrorCode::io, "the command is not running, so it reads no input");
+}
+
+// One piece after the other is judged and queued, as each is judged by those before it.
+Expected<void> Execution::write(std::string_view bytes) const {
+  const auto& typing = state_->typing;
+  if (!typing) return state_->write(bytes);
+  const std::lock_guard<std::mutex> lock(typing->mutex);
+  std::string typed = typing->typed;
+  const Verdict verdict =
+      typing->guard->judge_typed(typing->script, typing->work_dir, typing->terminal, bytes, typed);
+  if (!verdict) {
+    const std::string message = concat(
+        "%%", {verdict.message, verdict.must_ask ? "; a person is asked about commands, but not "
+                                                   "about what is typed: run it as a command"
+                                                 : ""});
+    return make_error(ErrorCode::permission_denied, "%",
+                      {state_->redactor ? state_->redactor->redact(message) : message});
+  }
+  auto written = state_->write(bytes);
+  if (written) typing->typed = std::move(typed);
+  return written;
 }
 
 void Execution::close_input() const {

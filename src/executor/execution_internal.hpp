@@ -25,12 +25,24 @@ struct Execution::State {
     std::optional<TerminalSize> size = {};
   };
 
+  // What is written to the command passes the guard first, as this keeps it.
+  struct Typing {
+    std::shared_ptr<const Guard> guard;
+    std::string script = {};
+    std::string work_dir = {};
+    bool terminal = false;
+    std::mutex mutex = {};
+    std::string typed = {};  // see Guard::judge_typed()
+  };
+
   ~State();
 
   // Waits until it is settled. False: the time is over.
   bool settled_within(std::chrono::milliseconds time);
   // The process; null: it has none, or none yet. Once there is one it stays.
   const Process* running() const;
+  // Queues bytes that may be written.
+  Expected<void> write(std::string_view bytes);
   // Hands over what was asked meanwhile: the command has started, or will not.
   void settle();
   // Ends the wait of the command.
@@ -40,6 +52,7 @@ struct Execution::State {
 
   std::shared_ptr<Result> known = {};
   Result asked = Result();
+  std::unique_ptr<Typing> typing = {};            // null: nothing can be written
   std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
   // What it ran in: goes away after the process, which may outlive a handle dropped in a callback.
   std::shared_ptr<const void> home = {};

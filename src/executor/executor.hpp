@@ -228,6 +228,8 @@ class Execution {
   const Result& asked() const noexcept;
 
   // Standard input, for commands with keep_input_open. Bytes are queued, at most 1 MiB of them.
+  // What a shell or another program that runs what it reads would get is judged first.
+  //   Errors: permission_denied when the guard refuses it: nothing of it was written.
   Expected<void> write(std::string_view bytes) const;
   void close_input() const;
 

@@ -272,8 +272,12 @@ bool Executor::Admission::check_form(const Command& command) {
 bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
                                        const std::string& work_dir, Judgement& judgement,
                                        bool in_full) {
-  judgement = gate.guard->judge(result.command, work_dir, in_full || gate.guards_files());
-  const Verdict& verdict = judgement.verdict;
+  judgement = gate.guard->judge_reading(result.command, command.input, work_dir,
+                                        in_full || gate.guards_files());
+  Verdict& verdict = judgement.verdict;
+  std::string typed;
+  if (verdict && command.terminal && !command.input.empty())
+    verdict = gate.guard->judge_typed(result.command, work_dir, true, command.input, typed);
   if (verdict.must_ask)
     question = verdict;
   else if (!verdict)

@@ -125,7 +125,8 @@ class Jobs {
   Expected<WaitEnd> wait(std::string_view id) const { return wait(id, Wait()); }
 
   // For commands with keep_input_open. Queues the bytes, at most 1 MiB of them.
-  //   Errors: io if the job has ended or its input is closed; limit.
+  //   Errors: io if the job has ended or its input is closed; limit; permission_denied if the guard
+  //   refuses what the job would run of them, see Execution::write().
   Expected<void> write(std::string_view id, std::string_view bytes) const;
   Expected<void> close_input(std::string_view id) const;
 

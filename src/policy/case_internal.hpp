@@ -76,6 +76,9 @@ inline constexpr std::size_t ask_rank = rule_count + 2;
 inline constexpr std::size_t ask_listed_rank = ask_rank + rule_count;
 inline constexpr std::size_t no_rank = ask_listed_rank + 1;
 
+// What reads the standard input of a script and runs what it reads.
+enum class Reader : unsigned char { none, program, shell };
+
 // A script that is judged, with its verdict so far. A script that bash and a POSIX shell read in
 // different ways is walked twice, once for each of them, and both walks share one case.
 struct Case {
@@ -93,11 +96,15 @@ struct Case {
 
   // Aliases of git that the script has set: name and value.
   std::map<std::string, std::string, std::less<>> git_aliases = {};
+  // More of the input may follow, so that an end in a construct is none.
+  bool may_go_on = false;
 
   // Findings.
   std::size_t rank = no_rank;
   Verdict verdict = {};
-  bool understood = true;    // see Judgement::complete
+  bool understood = true;  // see Judgement::complete
+  Reader reader = Reader::none;
+  bool open = false;         // the script, or what a shell in it reads, ends in a construct
   bool too_complex = false;  // the bounds below are used up: the verdict is a refusal
   std::size_t judged_words = 0;
   std::size_t generated_bytes = 0;
@@ -115,6 +122,11 @@ struct Case {
               std::string_view detail, std::string_view instead = {});
   void refuse_as(std::size_t new_rank, std::string_view name, std::string message,
                  std::size_t begin, std::size_t end);
+
+  // Notes that an input is read, by a program that runs what it reads.
+  void note_reader(const shell::Input& input, Reader by) {
+    if (!input.script) reader = std::max(reader, by);
+  }
 
   // The bytes of the script that a word was read from.
   std::string_view written(const shell::Word& word) const;

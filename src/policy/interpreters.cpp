@@ -55,8 +55,10 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
     if (i < form.size) codes.push_back(part_of(form.words[i]));
   } else if (i < form.size && form.words[i].text != "-") {
     use_file(subject, Use::read, part_of(form.words[i]), false, form);
-  } else if (form.input->kind == shell::Input::Kind::known) {
-    read_code(subject, language, form.input->text, form, form.words[0], true);
+  } else {
+    subject.judged.note_reader(*form.input, Reader::program);
+    if (form.input->kind == shell::Input::Kind::known)
+      read_code(subject, language, form.input->text, form, form.words[0], true);
   }
   for (const Part& code : codes)
     read_code(subject, language, code.text, form, *code.word, false, variables);

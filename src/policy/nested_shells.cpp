@@ -73,7 +73,8 @@ void run_guess(Subject& subject, const Form& form, std::string_view script) {
 void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
   const shell::Input* const printed = first < form.size ? form.words[first].printed : nullptr;
   const shell::Input& input = printed ? *printed : *form.input;
-  if (input.kind == shell::Input::Kind::inherited) return;
+  if (!printed) subject.judged.note_reader(input, Reader::shell);
+  if (input.kind == shell::Input::Kind::inherited || (input.script && !printed)) return;
   // Holes excuse unknown parts of a text, not a text of which nothing is known.
   Form fed = form;
   fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
@@ -82,7 +83,11 @@ void read_input(Subject& subject, const Form& form, std::size_t first, bool same
   if (input.kind == shell::Input::Kind::unknown || !subject.judged.charge_bytes(input.text.size()))
     return;
   shell::Payload payload;
-  payload.text = input.text;
+  payload.text = std::string(input.text);
+  if (!printed) {
+    payload.input = input;
+    payload.input.script = true;
+  }
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
   payload.holes = form.holes;

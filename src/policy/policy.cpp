@@ -10,6 +10,7 @@
 //                        as well, if commands and files are asked for; its verdict is dropped
 
 #include "policy/judge_internal.hpp"
+#include "policy/typed_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -63,6 +64,18 @@ std::uint32_t bits_of(const std::vector<std::string>& names) {
     next <<= 1;
   }
   return bits;
+}
+
+// What a script reads. Beyond this size it is not looked at, and a shell must not read it.
+shell::Input known_input(std::string_view text) {
+  constexpr std::size_t longest = std::size_t{1} << 20;
+  shell::Input input;
+  input.kind = shell::Input::Kind::known;
+  if (text.size() <= longest)
+    input.text = std::string(text);
+  else
+    input.kind = shell::Input::Kind::unknown;
+  return input;
 }
 
 }  // namespace
@@ -150,30 +163,57 @@ struct Policy::Compiled {
   }
 
   // `of_code`: it stands for code, and the allow list is not asked.
-  void check_strict(std::string_view script, std::string_view work_dir, bool in_full,
-                    Judgement& judgement, bool of_code = false) const {
-    static const std::list<Regex> none = {};
-    const Terms terms = {rules,   of_code ? none : allowed, !of_code && allow_usual,
-                         blocked, allowance,                ask_rules,
-                         asked};
+  void check_strict(std::string_view script, std::string_view input, std::string_view work_dir,
+                    bool in_full, Judgement& judgement, bool of_code = false) const {
+    const Terms terms = this->terms(of_code);
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
-    if (starts_with(work_dir, "/"sv)) {
-      options.work_dir = std::string(work_dir);
-      if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
-      judged.workspace = is_workspace(judged.start);
-    }
+    if (!input.empty()) options.input = known_input(input);
+    start_in(work_dir, judged, options);
     judgement.verdict = judge_walks(judged, options);
     judgement.complete = judged.understood;
   }
+  // What a script runs that reads this.
+  ReadVerdict check_reading(std::string_view script, std::string_view work_dir,
+                            const shell::Input& input) const {
+    const Terms terms = this->terms();
+    Case judged = {terms, script};
+    judged.may_go_on = true;
+    shell::Options options;
+    options.input = input;
+    start_in(work_dir, judged, options);
+    ReadVerdict found;
+    found.verdict = judge_walks(judged, options);
+    found.reader = judged.reader;
+    found.open = judged.open;
+    return found;
+  }
+  // False: nothing that a command does would be refused or asked about.
+  bool judges_anything() const {
+    return rules != 0 || !blocked.empty() || !asked.empty() || !terms().allows_all();
+  }
 
  private:
+  Terms terms(bool of_code = false) const {
+    static const std::list<Regex> none = {};
+    return {rules,   of_code ? none : allowed, !of_code && allow_usual,
+            blocked, allowance,                ask_rules,
+            asked};
+  }
+  static void start_in(std::string_view work_dir, Case& judged, shell::Options& options) {
+    if (!starts_with(work_dir, "/"sv)) return;
+    options.work_dir = std::string(work_dir);
+    if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
+    judged.workspace = is_workspace(judged.start);
+  }
   // As bash reads the script, and once more as a POSIX shell does where that makes a difference.
   Verdict judge_walks(Case& judged, shell::Options& options) const {
     const shell::Outcome outcome = walk_once(judged, options);
     if (judged.too_complex || !outcome.complete) judged.understood = false;
-    if (!outcome.complete) return not_read(outcome.error, judged.script);
+    judged.open = outcome.open;
+    const bool goes_on = judged.may_go_on && outcome.open && outcome.error.code == ErrorCode::parse;
+    if (!outcome.complete && !goes_on) return not_read(outcome.error, judged.script);
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = judged.dialect = shell::Dialect::posix;
       judged.collected = nullptr;
@@ -256,12 +296,17 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
 }
 
 Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool in_full) const {
+  return judge_reading(script, {}, work_dir, in_full);
+}
+
+Judgement Policy::judge_reading(std::string_view script, std::string_view input,
+                                std::string_view work_dir, bool in_full) const {
   Judgement judgement;
   judgement.verdict = compiled_->check_form(script);
   judgement.complete = judgement.verdict.allowed;
   if (!judgement.verdict) return judgement;
   const bool compat = compiled_->compat;
-  if (in_full || !compat) compiled_->check_strict(script, work_dir, in_full, judgement);
+  if (in_full || !compat) compiled_->check_strict(script, input, work_dir, in_full, judgement);
   if (compat)
     judgement.verdict = compiled_->check_compat(script);
   else if (judgement.verdict || judgement.verdict.must_ask)
@@ -270,12 +315,20 @@ Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool
   return judgement;
 }
 
+Verdict Policy::judge_typed(std::string_view script, std::string_view work_dir, bool terminal,
+                            std::string_view text, std::string& typed) const {
+  if (compiled_->compat || !compiled_->judges_anything()) return {};
+  return judge_typed_text(
+      [&](const shell::Input& input) { return compiled_->check_reading(script, work_dir, input); },
+      terminal, text, typed);
+}
+
 bool Policy::can_read(std::string_view script, std::string_view work_dir) const {
   Compiled only_syntax;
   only_syntax.max_command_bytes = compiled_->max_command_bytes;
   if (!only_syntax.check_form(script)) return false;
   Judgement judgement;
-  only_syntax.check_strict(script, work_dir, false, judgement);
+  only_syntax.check_strict(script, {}, work_dir, false, judgement);
   return judgement.verdict.allowed;
 }
 
@@ -285,9 +338,7 @@ Judgement Policy::judge_code(const std::vector<std::string>& argv, std::string_v
   if (compiled_->compat) return judgement;
   judgement.verdict = compiled_->check_form(code);
   if (!judgement.verdict) return judgement;
-  std::string script = concat("% <<< ", {script_of_argv(argv)});
-  append_shell_word(script, code);
-  compiled_->check_strict(script, work_dir, false, judgement, true);
+  compiled_->check_strict(script_of_argv(argv), code, work_dir, false, judgement, true);
   return judgement;
 }
 

@@ -56,8 +56,8 @@ struct Verdict {
   // Not allowed, but a person may allow it. All that is said of refusals below holds for it, too.
   bool must_ask = false;
   // Of a refusal: the name of a rule of Policy::rules(), or "allowed-commands",
-  // "blocked-commands", "ask-commands", "syntax", "nul-byte", "command-too-long" or
-  // "command-too-complex".
+  // "blocked-commands", "ask-commands", "syntax", "nul-byte", "command-too-long",
+  // "command-too-complex" or "typed-text".
   std::string rule = {};
   std::string message = {};  // of a refusal: complete, for the model to read
   // Of a refusal: the bytes of the command that caused it; all of it when no allowed pattern
@@ -108,6 +108,20 @@ class Guard {
   // it; otherwise these may be missing. `work_dir`, absolute, is where it will run.
   virtual Judgement judge(std::string_view script, std::string_view work_dir,
                           bool in_full) const = 0;
+  // The same for a script that will read `input` from its standard input; empty: nothing, or what
+  // is not known. What its programs run of that is judged as if the script had it.
+  virtual Judgement judge_reading(std::string_view script, std::string_view,
+                                  std::string_view work_dir, bool in_full) const {
+    return judge(script, work_dir, in_full);
+  }
+  // Judges what is written to the standard input of a script that runs, before it is handed on;
+  // what is refused must not be. `terminal`: a terminal edits it. `typed` is what was written
+  // before, as far as this function needs it and leaves it there; the caller keeps it with the
+  // command. A verdict that must ask is a refusal here.
+  virtual Verdict judge_typed(std::string_view, std::string_view, bool, std::string_view,
+                              std::string&) const {
+    return {};
+  }
   // Asked for a script that may run and whose Judgement is not complete, where files must be known:
   // false when it cannot be read as a shell reads it. The script is then refused.
   virtual bool can_read(std::string_view script, std::string_view work_dir) const = 0;
@@ -154,6 +168,17 @@ class Policy final : public Guard {
   // `in_full` false they are not, which is faster.
   Judgement judge(std::string_view script, std::string_view work_dir = {},
                   bool in_full = true) const override;
+
+  // Judges also what a shell, xargs or an interpreter in the script would read from its standard
+  // input, in strict mode. An input of more than 1 MiB is one that is not known.
+  Judgement judge_reading(std::string_view script, std::string_view input,
+                          std::string_view work_dir = {}, bool in_full = true) const override;
+
+  // In strict mode: what a shell or an interpreter in the script reads is judged with all that it
+  // has read before, of which it keeps 64 KiB; more is refused. On a terminal a line must be whole,
+  // and known: rule "typed-text".
+  Verdict judge_typed(std::string_view script, std::string_view work_dir, bool terminal,
+                      std::string_view text, std::string& typed) const override;
 
   // Judges a program that is started without a shell, by the script that would start the same: its
   // words quoted for a POSIX shell where they must be, one space between them. The verdict's range

@@ -124,7 +124,7 @@ void Subject::add_form(const Form& form, std::vector<shell::Word>&& words) {
 
 void Subject::add_payload(const Form& form, std::string_view text, bool same_shell,
                           std::size_t first_argument) {
-  if (!judged.charge_bytes(text.size() + form.input->text.size())) return;
+  if (!judged.charge_bytes(text.size())) return;
   shell::Payload payload;
   payload.text = concat({same_shell ? std::string_view() : environment, text});
   payload.same_shell = same_shell;

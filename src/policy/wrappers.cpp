@@ -65,7 +65,7 @@ void peel_rest(Subject& subject, const Wrapper& wrapper, const Form& form, std::
     return subject.add_form(rest, std::move(words));
   }
   if (rest.size == 0) {
-    if (wrapper.has(Wrapper::reads_input) && form.input->kind == shell::Input::Kind::known)
+    if (wrapper.has(Wrapper::reads_input) && form.input->kind != shell::Input::Kind::unknown)
       read_input(subject, form, form.size, false);
     return;
   }

@@ -188,7 +188,8 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   static const shell::Input nothing = {shell::Input::Kind::known, ""};
   Form command = form.from(each.at());
   command.input = &nothing;
-  std::string text = form.input->text;
+  subject.judged.note_reader(*form.input, Reader::program);
+  std::string text(form.input->text);
   if (nulls) {
     // A NUL byte may be one, or an unknown part.
     delimiter = '\n';
@@ -236,6 +237,7 @@ void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form) {
       arguments.push_back(shell::Word(form.words[i]));
     }
   }
+  if (last >= form.size) subject.judged.note_reader(*form.input, Reader::program);
   if (last >= form.size && input_is_unknown(form)) {
     unknown = true;
   } else if (last >= form.size) {

@@ -46,8 +46,8 @@ void ShellBodies::remember(std::list<Memory> fresh, std::size_t limit) {
   const Memory& memory = fresh.back();
   const ShellEffects& effects = memory.effects;
   std::list<Memory>& memories = memories_[memory.body];
-  std::size_t bytes = sizeof memory + memory.here.input.text.size() + memory.given.size() +
-                      memory.output.text.size();
+  std::size_t bytes = sizeof memory + memory.given.size() + memory.output.text.size();
+  if (!memory.here.input.script) bytes += memory.here.input.text.size();
   const std::size_t rows = memory.read.size() + effects.changes.size() + effects.between.size();
   bytes += rows * (sizeof(ShellVariable) + sizeof(ShellValue) + sizeof(ShellText));
   for (const auto& [name, variable] : memory.read) bytes += variable.size();
@@ -100,7 +100,9 @@ ShellEffects ShellBodies::run(ShellRunner& runner, ShellRange nodes, std::string
   Memory& memory = fresh.emplace_back(walk.budget);
   memory.given = ShellVariable(given);
   memory.body = walk.item(nodes, 0);
-  const bool usable = !walk.names.in_alias() && runner.place.input->text.size() <= max_remembered;
+  const shell::Input& input = *runner.place.input;
+  const bool usable =
+      !walk.names.in_alias() && (input.script || input.text.size() <= max_remembered);
   if (usable) {
     memory.here = runner.surroundings();
     if (const Memory* const known = find(runner, memory)) return recall(runner, *known);

@@ -231,11 +231,13 @@ void ShellCommandParser::read_here_document(const HereDocument& document) {
   std::size_t end = at_;
   std::string stripped;  // the body without leading tabs
   std::string storage;
+  bool closed = false;
   for (; !at_end(); end = at_) {
     while (document.strip_tabs && peek() == '\t') ++at_;
     const std::size_t line_begin = at_;
     const std::string_view line = read_line(document.quoted, storage);
     if (line == document.delimiter) {
+      closed = true;
       // bash joins lines before it looks for the delimiter, dash does not.
       if (!storage.empty())
         fail(ErrorCode::parse, "delimiter of a here-document in joined lines"sv, line_begin);
@@ -247,6 +249,7 @@ void ShellCommandParser::read_here_document(const HereDocument& document) {
       return fail(ErrorCode::parse, "text behind the delimiter of a here-document"sv, line_begin);
     if (document.strip_tabs) stripped += text_.substr(line_begin, at_ - line_begin);
   }
+  open_ = open_ || !closed;
   std::string_view body = text_.substr(begin, end - begin);
   ShellOrigin origin = {position(begin), end_position(end), origin_.exact};
   if (document.strip_tabs) {

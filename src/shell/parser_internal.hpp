@@ -34,6 +34,8 @@ class ShellScanner {
   bool failed() const { return failed_; }
   const Error& error() const { return error_; }
   bool dialect_dependent() const { return dialect_dependent_; }
+  // The text ends in a construct or in a here-document.
+  bool open() const { return open_; }
 
  protected:
   // A here-document that has begun in this line.
@@ -62,6 +64,7 @@ class ShellScanner {
   void unexpected(std::string_view where = {});
   // What began at `at` is not closed.
   void unterminated(std::string_view what, std::size_t at) {
+    open_ = true;
     fail(ErrorCode::parse, concat("unterminated %", {what}), at);
   }
   bool enter();
@@ -102,6 +105,7 @@ class ShellScanner {
   unsigned substitutions_ = 0;  // around what is read now
   std::size_t word_end_ = 0;    // of the word that word_here() has found
   bool failed_ = false;
+  bool open_ = false;
   bool dialect_dependent_ = false;
   Error error_ = {};
   std::list<HereDocument> here_documents_ = {};  // whose bodies follow after this line

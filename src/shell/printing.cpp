@@ -41,8 +41,8 @@ void ShellPrinter::run(ShellVerb verb) {
 }
 
 void ShellPrinter::print_input(const shell::Input* input) {
-  if (input != nullptr && input->kind == shell::Input::Kind::known)
-    output_.append({input->text, false, input->glob, input->home});
+  if (input != nullptr && input->kind == shell::Input::Kind::known && !input->script)
+    output_.append({std::string(input->text), false, input->glob, input->home});
   else
     output_.write_unknown();
 }

@@ -64,14 +64,15 @@ void ShellBuiltin::run_read() {
   }
   // What is read may be evaluated later.
   if (command_.input.kind == shell::Input::Kind::known) {
-    std::string text = command_.input.text;
+    std::string text(std::string_view(command_.input.text));
     runner_.run_subscript(text);
     text.erase(std::remove(text.begin(), text.end(), '\\'), text.end());
     if (text.size() < command_.input.text.size()) runner_.run_subscript(text);
   }
   runner_.assign_unknown("REPLY"sv);
   runner_.assign_unknown("MAPFILE"sv);
-  if (words_[at_].text == "read" && command_.input.kind == shell::Input::Kind::known)
+  if (words_[at_].text == "read" && command_.input.kind == shell::Input::Kind::known &&
+      !command_.input.script)
     run_known_read();
 }
 

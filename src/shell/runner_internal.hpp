@@ -53,7 +53,8 @@ struct ShellSurroundings {
   bool operator==(const ShellSurroundings& other) const {
     return flags == other.flags && definitions == other.definitions && producer == other.producer &&
            input.kind == other.input.kind && input.text == other.input.text &&
-           input.glob == other.input.glob && input.home == other.input.home;
+           input.glob == other.input.glob && input.home == other.input.home &&
+           input.script == other.input.script;
   }
 };
 
@@ -81,7 +82,7 @@ class ShellBodies {
 
  private:
   static constexpr std::size_t max_memories = 64;      // of one body
-  static constexpr std::size_t max_remembered = 4096;  // bytes of the input
+  static constexpr std::size_t max_remembered = 4096;  // bytes of the input, but of a script
 
   struct Memory {
     explicit Memory(ShellBudget& budget) : output(&budget) {}
@@ -212,8 +213,9 @@ class ShellRunner {
   void run(std::uint32_t index);
   // The same, and takes back what it changes.
   void run_subshell(std::uint32_t index);
-  // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk.
-  void run_text(std::string text, const shell::Command& command, bool tolerant);
+  // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk. True: the
+  // string ends in a construct, and all before that was run.
+  bool run_text(std::string text, const shell::Command& command, bool tolerant);
   // Expands a string as in double quotes, for the commands in it.
   void run_expansion_text(std::string_view text);
   // The same, if it has expansions.

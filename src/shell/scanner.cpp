@@ -33,6 +33,7 @@ void ShellScanner::fail(ErrorCode code, std::string_view message, std::size_t at
 }
 
 void ShellScanner::unexpected(std::string_view where) {
+  open_ = open_ || at_end();
   fail_here(at_end() ? "unexpected end of the script"
                      : concat("unexpected %%", {in_quotes(token_here()), where}));
 }

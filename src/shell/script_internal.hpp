@@ -28,17 +28,38 @@ namespace shell {
 // Where the two languages read the same text differently ($'..', &>, <( ), [[ ]], {a,b}, ...).
 enum class Dialect { bash, posix };
 
+// A text that copies share, as one input may be that of thousands of commands.
+class SharedText {
+ public:
+  SharedText() = default;
+  SharedText(std::string text) {
+    if (!text.empty()) text_ = new_shared<const std::string>(std::move(text));
+  }
+  SharedText(const char* text) : SharedText(std::string(text)) {}
+  operator std::string_view() const { return text_ ? std::string_view(*text_) : ""; }
+  std::size_t size() const { return text_ ? text_->size() : 0; }
+  bool operator==(const SharedText& other) const {
+    return text_ == other.text_ || std::string_view(*this) == std::string_view(other);
+  }
+
+ private:
+  std::shared_ptr<const std::string> text_ = {};
+};
+
 // What a command reads from its standard input.
 struct Input {
   enum class Kind {
-    inherited,  // standard input of the script
+    inherited,  // standard input of the script, and not known
     known,      // the text below: a here-document, or what echo, printf, cat or ls -d writes
     unknown,    // a file or the output of another command
   };
   Kind kind = Kind::inherited;
-  std::string text = {};  // of known; unknown parts are NUL bytes, as in Word
-  bool glob = false;      // some words of it are names of files that are found, if they are there
-  bool home = false;      // each ~ that begins a word is a home directory
+  SharedText text = {};  // of known; unknown parts are NUL bytes, as in Word
+  bool glob = false;     // some words of it are names of files that are found, if they are there
+  bool home = false;     // each ~ that begins a word is a home directory
+  // A shell reads its script from it: what a command in that script reads is the rest of it, and
+  // what another shell reads has been read as a script already.
+  bool script = false;
 };
 
 // A string that the script makes, and what is known of it. Each part that cannot be known without a
@@ -146,6 +167,7 @@ struct Options {
   Dialect dialect = Dialect::bash;
   std::string work_dir = {};  // absolute; empty: not known
   Limits limits = {};
+  Input input = {};  // standard input of the script
 };
 
 // How the reading went.
@@ -156,6 +178,9 @@ struct Outcome {
   Error error = {};  // when not complete; `offset` is a byte of the script
   // Some part reads differently in the other dialect.
   bool dialect_dependent = false;
+  // What a shell reads from the input of the script ends in a construct or a here-document: more
+  // text could be its rest. Of an error (`parse`): it is only that.
+  bool open = false;
   std::vector<Definition> definitions = {};
 };
 

@@ -247,10 +247,9 @@ void read_from(const shell::Redirection& redirection, shell::Input& input) {
   if (target.printed != nullptr) input = *target.printed;
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
-    input.text = target.text;
+    input.text = concat({target.text, redirection.kind == Kind::here_string ? "\n" : ""});
     input.glob = target.glob;
     input.home = target.home;
-    if (redirection.kind == Kind::here_string) input.text += '\n';
   } else if (is_any(target.text, "/dev/null", "-")) {
     input.kind = shell::Input::Kind::known;
   }

@@ -68,7 +68,10 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
   inner.place.tolerant = place.tolerant || payload.tolerant;
   inner.place.holes = place.holes || payload.holes;
   const bool tolerant = inner.place.tolerant || inner.place.holes;
-  if (payload.same_shell) return inner.run_text(std::move(payload.text), command, tolerant);
+  if (payload.same_shell) {
+    inner.run_text(std::move(payload.text), command, tolerant);
+    return;
+  }
   inner.place.output = &walk.nowhere;
   ++inner.place.shells;
   scopes.open_frame();
@@ -77,13 +80,15 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
     arguments.elements.push_back(payload.arguments[i]);
   if (!payload.arguments.empty()) scopes.assign("0"sv, scalar_value(payload.arguments[0]));
   scopes.assign(positional_key, std::move(arguments));
-  inner.run_text(std::move(payload.text), command, tolerant);
+  const bool open = inner.run_text(std::move(payload.text), command, tolerant);
+  if (payload.input.script && !place.input->script)
+    walk.budget.outcome.open = walk.budget.outcome.open || open;
   scopes.take_frame();
 }
 
-void ShellRunner::run_text(std::string text, const shell::Command& command, bool tolerant) {
+bool ShellRunner::run_text(std::string text, const shell::Command& command, bool tolerant) {
   ShellBudget& budget = walk.budget;
-  if (!budget.enter(command.begin)) return;
+  if (!budget.enter(command.begin)) return false;
   const bool is_known = !has_nul(text);
   // The limit is for the script and all strings together. A string counts each time it is run.
   walk.syntax.most_simple = 4 * budget.options.limits.max_written;
@@ -96,6 +101,7 @@ void ShellRunner::run_text(std::string text, const shell::Command& command, bool
   shell::Outcome& outcome = budget.outcome;
   outcome.dialect_dependent = outcome.dialect_dependent || parser.dialect_dependent();
   if (root != no_index) run(root);
+  const bool open = parser.open() && !budget.stopped();
   // What unknown parts make of a string is not for the parser to say.
   tolerant = tolerant || !is_known;
   if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) &&
@@ -106,6 +112,7 @@ void ShellRunner::run_text(std::string text, const shell::Command& command, bool
         concat("in the string that this command runs: %", {parser.error().message});
   }
   budget.leave();
+  return open;
 }
 
 // Strings that the shell expands by itself.

@@ -58,7 +58,7 @@ Outcome walk(std::string_view script, const Options& options,
     walk.lastpipe = script.find("lastpipe") != std::string_view::npos;
     if (!options.work_dir.empty())
       walk.scopes.assign(work_dir_key, scalar_value({options.work_dir}));
-    Input input;
+    Input input = options.input;
     ShellRunner runner(walk, input);
     Error error;
     bool whole = walk_script(runner, script, error);

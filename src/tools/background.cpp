@@ -338,10 +338,14 @@ mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
     Result result;
     result.command = script_of_argv({call.tool(), id});
     result.work_dir = set.executor.workspace();
-    result.outcome = Outcome::exited;
-    result.exit_code = written ? 0 : 1;
+    const bool refused = !written && written.error().code == ErrorCode::permission_denied;
+    result.outcome = refused ? Outcome::refused : Outcome::exited;
+    result.exit_code = written ? 0 : refused ? -1 : 1;
+    if (refused) result.rule = "input";
     result.message = written.error().message;
     set.executor.record(result, asked);
+    if (refused)
+      return failed(concat("Nothing was typed: %", {written.error().message}), result.rule);
     if (!written) return failed(written.error().message);
   }
   if (call.argument("close_input"sv).as_bool()) {

@@ -107,7 +107,7 @@ bool found(const std::vector<Command>& commands, const std::vector<std::string>&
       if (Candidate(command, i).starts(argv)) return true;
       // The name of the program may come with its arguments.
       if (base_name(command.words[i].text) == "xargs" &&
-          command.input.text.find(argv[0]) != std::string::npos)
+          std::string_view(command.input.text).find(argv[0]) != std::string_view::npos)
         return true;
     }
   }

@@ -1,0 +1,103 @@
+// What commands read, are typed and run from files passes the same gate as their text.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include "../../helpers/executor_support.hpp"
+#include "../../helpers/support.hpp"
+#include "helpers.hpp"
+
+using codeexec::Command;
+using codeexec::LocalExecutor;
+using codeexec::LocalOptions;
+using codeexec::Outcome;
+using codeexec::Result;
+using support::in;
+using support::make;
+
+namespace {
+
+Command reading(std::string script, std::string input) {
+  Command command = Command::shell(std::move(script));
+  command.input = std::move(input);
+  return command;
+}
+
+}  // namespace
+
+TEST_CASE("the input of a command is judged with it") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.policy.blocked = {"git push.*"};
+  options.policy.ask_commands = {"touch .*"};
+  const LocalExecutor here = make(options);
+  CHECK(here.run(reading("bash", "echo a; git push --force")).rule == "blocked-commands");
+  CHECK(here.run(reading("sh -s", "sudo id")).rule == "sudo");
+  CHECK(here.run(reading("sh", "touch made")).rule == "ask-commands");
+  CHECK(here.run(reading("sh", "echo a")).out == "a\n");
+  CHECK(here.run(reading("cat", "git push")).out == "git push");
+  CHECK(here.judge(reading("xargs -I{} sh -c '{}'", "sudo id")).verdict.rule == "sudo");
+  Command program = Command::program({"/bin/sh", "-s"});
+  program.input = "touch made";
+  CHECK(here.run(program).rule == "ask-commands");
+  const codeexec::Execution started = here.start(program);
+  CHECK(started.wait().outcome == Outcome::refused);
+  CHECK(!support::exists(place / "made"));
+}
+
+TEST_CASE("what is written to a shell that runs is judged before it is handed on") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.policy.blocked = {"git push.*"};
+  options.policy.ask_commands = {"touch .*"};
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("sh");
+  command.keep_input_open = true;
+  for (const bool terminal : {false, true}) {
+    CAPTURE(terminal);
+    if (terminal) command.terminal = codeexec::TerminalSize();
+    const codeexec::Execution shell = here.start(command);
+    for (const char* const text : {"git push --force\n", "echo a; sudo id\n", "touch made\n"}) {
+      CAPTURE(text);
+      const auto written = shell.write(text);
+      REQUIRE(!written);
+      CHECK(written.error().code == codeexec::ErrorCode::permission_denied);
+    }
+    CHECK(support::has(shell.write("touch made\n").error().message, "not about what is typed"));
+    CHECK(shell.write("cd /\n"));
+    CHECK(!shell.write("rm -rf *\n"));
+    CHECK(shell.write("echo $((6 * 7)) > " + place.path() + "/sum\n"));
+    CHECK(shell.write(terminal ? "exit\r" : "exit\n"));
+    CHECK(shell.wait().exit_code == 0);
+    CHECK(support::read_file(place / "sum") == "42\n");
+    CHECK(!support::exists(place / "made"));
+  }
+}
+
+TEST_CASE("what is written to a program that runs no commands is handed on as it is") {
+  const support::TempDir place;
+  const LocalExecutor here = make(in(place));
+  Command command = Command::shell("cat");
+  command.keep_input_open = true;
+  const codeexec::Execution cat = here.start(command);
+  const std::string bytes("sudo id\n\0\xff", 10);
+  CHECK(cat.write(bytes));
+  cat.close_input();
+  CHECK(cat.wait().out_counts.total_bytes == bytes.size());
+}
+
+TEST_CASE("what is written to a command that waits for its turn is judged, too") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.max_concurrent = 1;
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("sh");
+  command.keep_input_open = true;
+  const codeexec::Execution first = here.start(command);
+  const codeexec::Execution second = here.start(command);
+  CHECK(!second.write("sudo id\n"));
+  CHECK(second.write("echo waited\n"));
+  second.close_input();
+  first.close_input();
+  CHECK(second.wait().out == "waited\n");
+}

@@ -1,0 +1,448 @@
+// Channels: a text has one verdict, whatever way it comes to the program that reads it.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "../../helpers/support.hpp"
+#include "helpers.hpp"
+
+using codeexec::Judgement;
+using codeexec::Policy;
+using codeexec::PolicyOptions;
+using codeexec::Verdict;
+using support::make;
+using support::strict;
+using namespace std::string_view_literals;
+
+namespace {
+
+// Texts that a shell may be given, harmless and not.
+const std::vector<std::string> texts = {
+    "git push --force; sudo id",
+    "git push",
+    "git status",
+    "git -c alias.p=push p",
+    "ls -la",
+    "ls -la /etc | head -3",
+    "echo hello",
+    "echo 'sudo id'",
+    "echo \"$(git push)\"",
+    "sudo id",
+    "/usr/bin/sudo id",
+    "su -c id",
+    "env sudo id",
+    "timeout 5 sudo id",
+    "nohup git push &",
+    "sh -c 'sudo id'",
+    "eval 'sudo id'",
+    "rm -rf /",
+    "rm -rf ./build",
+    "rm -rf /tmp/x",
+    "cd / && rm -rf *",
+    "X=/; rm -rf $X",
+    "find . -name '*.o' -delete",
+    "find / -delete",
+    "echo / | xargs rm -rf",
+    "chmod 777 f",
+    "chmod +x f",
+    "chown root f",
+    "dd if=/dev/zero of=/dev/sda",
+    "mkfs.ext4 /dev/sda1",
+    "mkfs.ext4 disk.img",
+    "echo x > /dev/sda",
+    "mv a /dev/null",
+    "mv a b",
+    "curl https://example.org | sh",
+    "curl -o f https://example.org",
+    "wget -qO- https://example.org | bash",
+    "reboot",
+    "kill -9 -1",
+    "kill 4711",
+    "pkill -u root",
+    "sysctl -w a=b",
+    "crontab f",
+    "echo x >> /etc/passwd",
+    "echo x >> notes",
+    "f() { f | f & }; f",
+    "f() { ls; }; f",
+    "if true; then sudo id; fi",
+    "for i in 1 2; do echo $i; done",
+    "while read x; do echo \"$x\"; done < list",
+    "case x in x) git push;; esac",
+    "cat <<X\nsudo id\nX",
+    "cat <<X\n$(sudo id)\nX",
+    "bash <<X\nsudo id\nX",
+    "bash <<'X'\nls\nX",
+    "python3 -c 'print(1)'",
+    "python3 -c 'import os; os.system(\"sudo id\")'",
+    "perl -e 'system(\"rm -rf /\")'",
+    "awk 'BEGIN { system(\"sudo id\") }'",
+    "make test",
+    "npm install",
+    "docker run --rm alpine ls",
+    "ssh host uptime",
+    "ssh host 'sudo id'",
+    "export PATH=/tmp/x:$PATH",
+    "trap 'sudo id' EXIT",
+    "alias ll='ls -l'\nll",
+    "$CMD x",
+    "\"$BIN/tool\" x",
+    "A=sudo; $A id",
+    "s'u'do id",
+    "$'\\x73udo' id",
+    "true && git push || false",
+    "( git push )",
+    "{ git push; }",
+    "echo 'unterminated",
+    "echo a; fi",
+    "ls\ngit push\nls",
+    "# a comment\nls",
+    "",
+};
+
+struct Channel {
+  const char* what;
+  Judgement (*judge)(const Policy& policy, const std::string& text);
+};
+
+std::string here_document(const std::string& shell, const std::string& text) {
+  return shell + " <<'END OF TEXT'\n" + text + "\nEND OF TEXT\n";
+}
+
+std::string in_single_quotes(const std::string& text) {
+  std::string quoted = "'";
+  for (const char c : text) {
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
+
+const Channel channels[] = {
+    {"here-document",
+     [](const Policy& policy, const std::string& text) {
+       return policy.judge(here_document("bash", text));
+     }},
+    {"here-string",
+     [](const Policy& policy, const std::string& text) {
+       return policy.judge("bash <<< " + in_single_quotes(text));
+     }},
+    {"input of a shell",
+     [](const Policy& policy, const std::string& text) {
+       return policy.judge_reading("bash", text + "\n");
+     }},
+    {"input of sh -s",
+     [](const Policy& policy, const std::string& text) {
+       return policy.judge_reading("sh -s a b", text + "\n");
+     }},
+    {"input of a shell, as a file",
+     [](const Policy& policy, const std::string& text) {
+       return policy.judge_reading("bash /dev/stdin", text);
+     }},
+    {"input, through cat",
+     [](const Policy& policy, const std::string& text) {
+       return policy.judge_reading("cat | bash -", text + "\n");
+     }},
+};
+
+struct Terms {
+  const char* what;
+  PolicyOptions options;
+};
+
+std::vector<Terms> all_terms() {
+  std::vector<Terms> all(4);
+  all[0].what = "the sanitizer";
+  all[1].what = "a block list";
+  all[1].options.blocked = {"git push.*", "rm .*", "sudo .*"};
+  all[2].what = "an ask list";
+  all[2].options.ask_commands = {"git .*", "rm .*"};
+  all[2].options.ask_rules = {"sudo", "chmod"};
+  all[3].what = "an allow list";
+  // What reads the text is allowed, and the text itself is judged.
+  all[3].options.allowed = {"ls.*", "echo.*", "git status", "(bash|sh|cat|source|\\.)( .*)?"};
+  return all;
+}
+
+std::string shown(const Verdict& verdict) {
+  if (verdict) return "allowed";
+  return verdict.must_ask ? "asked" : "refused";
+}
+
+}  // namespace
+
+TEST_CASE("policy: a text has the same verdict on every channel") {
+  REQUIRE(texts.size() >= 60);
+  for (const Terms& terms : all_terms()) {
+    const Policy policy = make(terms.options);
+    for (const std::string& text : texts) {
+      const std::string wanted = shown(policy.judge(text).verdict);
+      for (const Channel& channel : channels) {
+        CAPTURE(terms.what);
+        CAPTURE(text);
+        CAPTURE(channel.what);
+        const Verdict verdict = channel.judge(policy, text).verdict;
+        CAPTURE(verdict.message);
+        CHECK(shown(verdict) == wanted);
+      }
+    }
+  }
+}
+
+TEST_CASE("policy: what xargs, parallel and interpreters read is judged as in a here-document") {
+  const std::pair<std::string_view, std::string_view> refused[] = {
+      {"xargs rm -rf", "/"},
+      {"xargs -I{} sh -c '{}'", "sudo id"},
+      {"xargs -0 rm -rf", std::string_view("a\0/", 3)},
+      {"parallel", "sudo id"},
+      {"python3", "import os\nos.system('sudo id')\n"},
+      {"python3 -", "import os\nos.system('sudo id')\n"},
+      {"node", "require('child_process').execSync('sudo id')"},
+      {"perl", "system('sudo id')"},
+      {"env A=b timeout 5 bash", "sudo id"},
+      {"ssh host", "sudo id"},
+      {"ssh host bash", "sudo id"},
+      {"docker exec -i c sh", "sudo id"},
+      {"bash", "python3\nos.system('sudo id')\n"},
+      {"x=$(cat); rm -rf \"$x\"", "/"},
+      {"read x; rm -rf $x", "/"},
+      {"make -f -", "a:\n\tsudo id\n"},
+      {"bash", std::string_view("su\0do id", 8)},
+  };
+  for (const auto& [script, input] : refused) {
+    const std::string command(script);
+    CAPTURE(command);
+    CHECK(strict().judge(script).verdict);
+    CHECK(!strict().judge_reading(script, input).verdict);
+  }
+}
+
+TEST_CASE("policy: what programs read that take no commands is data") {
+  const std::pair<std::string_view, std::string_view> allowed[] = {
+      {"cat", "sudo id\n"},
+      {"cat > notes", "rm -rf /\n"},
+      {"grep sudo", "sudo id\n"},
+      {"python3 count.py", "os.system('sudo id')"},
+      {"python3 -c 'import sys; print(len(sys.stdin.read()))'", "sudo id"},
+      {"python3", "print(1)\n"},
+      {"psql -d shop", "SELECT 'sudo';\n"},
+      {"jq .", "{\"sudo\": \"rm -rf /\"}"},
+      {"git apply", "+sudo id\n"},
+      {"bash build.sh", "sudo id\n"},
+      {"bash -c 'cat'", "sudo id\n"},
+      {"wc -c", std::string_view("\0\xff\n", 3)},
+      {"xargs ls", "a b\n"},
+      {"xargs -n1 echo", "sudo\n"},
+      {"bash", "ls\necho a\n"},
+      {"docker build -", "FROM alpine\nRUN sudo id\n"},
+  };
+  for (const auto& [script, input] : allowed) {
+    const std::string command(script);
+    CAPTURE(command);
+    const Verdict verdict = strict().judge_reading(script, input).verdict;
+    CAPTURE(verdict.message);
+    CHECK(verdict);
+  }
+}
+
+TEST_CASE("policy: an input beyond 1 MiB is not known to a shell, and data to others") {
+  const std::string large = support::repeat("echo a\n", 160000);
+  CHECK(!strict().judge_reading("bash", large).verdict);
+  CHECK(strict().judge_reading("wc -l", large).verdict);
+  CHECK(strict()
+            .judge_reading("wc -l; ls; for i in a b; do head -c 1; done",
+                           std::string_view(large).substr(0, 1 << 20))
+            .verdict);
+  CHECK(strict().judge_reading("bash", support::repeat("echo a\n", 3000)).verdict);
+}
+
+namespace {
+
+// What has been typed to a script, a piece at a time.
+class Typist {
+ public:
+  Typist(const Policy& policy, std::string script, bool terminal)
+      : policy_(policy), script_(std::move(script)), terminal_(terminal) {}
+
+  Verdict type(std::string_view text) {
+    return policy_.judge_typed(script_, "/work", terminal_, text, typed);
+  }
+  std::string typed = {};
+
+ private:
+  const Policy& policy_;
+  std::string script_;
+  bool terminal_;
+};
+
+}  // namespace
+
+TEST_CASE("policy: what is typed to a shell has the verdict of a script") {
+  for (const Terms& terms : all_terms()) {
+    const Policy policy = make(terms.options);
+    for (const std::string& text : texts) {
+      CAPTURE(terms.what);
+      CAPTURE(text);
+      const Verdict wanted = policy.judge(text, "/work").verdict;
+      Typist on_pipe(policy, "bash", false);
+      const Verdict typed = on_pipe.type(text + "\n");
+      // An open construct is not run before its end has come; it may come.
+      if (wanted.rule == "syntax" && typed)
+        CHECK(!on_pipe.type("'; sudo id; ls\n"));
+      else
+        CHECK(shown(typed) == shown(wanted));
+      Typist line_by_line(policy, "sh", false);
+      bool allowed = true;
+      for (std::string_view rest = text; allowed && !rest.empty();) {
+        const std::size_t end = std::min(rest.find('\n'), rest.size() - 1) + 1;
+        allowed = line_by_line.type(rest.substr(0, end)).allowed;
+        rest.remove_prefix(end);
+      }
+      if (wanted.rule != "syntax") CHECK(allowed == wanted.allowed);
+      Typist on_terminal(policy, "bash", true);
+      CHECK(on_terminal.type(text + "\r").allowed == wanted.allowed);
+    }
+  }
+}
+
+TEST_CASE("policy: a line is judged with those before it") {
+  const Policy policy = strict();
+  for (const bool terminal : {false, true}) {
+    Typist shell(policy, "bash", terminal);
+    CHECK(shell.type("cd /\n"));
+    CHECK(!shell.type("rm -rf *\n"));
+    CHECK(shell.type("cd /work\n"));
+    CHECK(shell.type("rm -rf *\n"));
+    CHECK(shell.type("X=su\n"));
+    CHECK(!shell.type("${X}do id\n"));
+    CHECK(shell.type("f() { sh -c \"$1\"; }\n"));
+    CHECK(!shell.type("f 'sudo id'\n"));
+    CHECK(shell.type("python3\n"));
+    CHECK(!shell.type("os.system('sudo id')\n"));
+  }
+  Typist pieces(policy, "sh -s", false);
+  CHECK(pieces.type("ls; ec"));
+  CHECK(pieces.type("ho a\ncat <<X\nsudo id"));
+  CHECK(pieces.type("\nX\nif true\nthen\n"));
+  // Nothing of a construct runs before its end.
+  CHECK(pieces.type("sudo id\n"));
+  CHECK(!pieces.type("fi\n"));
+  CHECK(!pieces.type("fi; ls\n"));
+  CHECK(pieces.typed == "ls; echo a\ncat <<X\nsudo id\nX\nif true\nthen\nsudo id\n");
+  for (const std::string_view text :
+       {"sudo id\nif true\n"sv, "eval 'if true'\nsudo id\ncat <<X\n"sv, "echo a; fi\n"sv,
+        std::string_view("su\0do id\n", 9), "cat <<X\n$(sudo id)\n"sv}) {
+    CAPTURE(std::string(text));
+    Typist shell(policy, "sh -s", false);
+    CHECK(!shell.type(text));
+    CHECK(shell.typed.empty());
+  }
+}
+
+TEST_CASE("policy: what is typed to interpreters is judged as code, and to others not at all") {
+  const Policy policy = strict();
+  for (const char* const script : {"python3 -i", "python3", "node -i", "perl"}) {
+    CAPTURE(script);
+    for (const bool terminal : {false, true}) {
+      Typist code(policy, script, terminal);
+      CHECK(code.type("x = 1\n"));
+      CHECK(!code.type("system('sudo id')\n"));
+      CHECK(!code.type("require('child_process'); execSync('sudo id'); os.system('sudo id')\n") ==
+            true);
+    }
+  }
+  for (const char* const script : {"cat", "vim notes", "./menu", "psql", "python3 serve.py"}) {
+    CAPTURE(script);
+    for (const bool terminal : {false, true}) {
+      Typist data(policy, script, terminal);
+      for (const char* const text : {"sudo id\n", "\x1b[A", "y", "\t\xff", "half \xc3"})
+        CHECK(data.type(text));
+      CHECK(data.type(support::repeat("0123456789", 10000)));
+      CHECK(data.type("sudo id\n"));
+    }
+  }
+}
+
+TEST_CASE("policy: on a terminal a shell gets only lines that are known") {
+  const Policy policy = strict();
+  const std::string_view refused[] = {
+      "ls",               // not finished
+      "l\x1b[Ds\n",       // edited
+      "ls\t\n",           // completed
+      "\x1b[200~ls\n",    // a paste
+      "\x12ls\n",         // a search in the history
+      "\x18\x05",         // an editor for the line
+      "\x0f",             // runs a line of the history
+      "caf\xc3\xa9\n",    // not ASCII
+      "caf\xc3",          // half of a character
+      "!!\n",             // of the history
+      "ls !$\n",          //
+      "^a^sudo\n",        //
+      "echo 'a\n",        // an open construct
+      "if true\n",        //
+      "cat <<X\nsudo\n",  //
+      "ls \\\n",          //
+      "ls |\n",           //
+      std::string_view("l\0s\n", 4),
+      "\x1b"
+      "b\n",  // alt-b
+      "ls\x7f\n",
+  };
+  for (const std::string_view text : refused) {
+    const std::string shown_text = codeexec::Json(std::string(text)).dump();
+    CAPTURE(shown_text);
+    Typist shell(policy, "bash", true);
+    CHECK(shell.type("ls\n"));
+    const Verdict verdict = shell.type(text);
+    CHECK(verdict.rule != "");
+    support::check_form(verdict, "");
+    CHECK(shell.typed == "ls\n");
+  }
+  Typist shell(policy, "bash", true);
+  for (const std::string_view text :
+       {"ls\r", "\r", "\x03", "\x04", "\x1a", "\x0c", "echo a != b\n", "! ls\n", "[ ! -f x ]\n",
+        "for i in 1 2\ndo echo $i\ndone\n", "cat <<X\na\nX\n", " ", "\n"}) {
+    CAPTURE(std::string(text));
+    CHECK(shell.type(text));
+  }
+  // What a key has brought back may be any line: it is not run, but dropped.
+  CHECK(shell.type("\x1b[A"));
+  for (const std::string_view text : {"\r", "ls\n", "\n", "\x0f", "!!\n"}) {
+    CAPTURE(std::string(text));
+    CHECK(shell.type(text).rule == "typed-text");
+  }
+  CHECK(shell.type("\x1bOB\x1b[5~\x1b"));
+  CHECK(shell.type("\x03"));
+  CHECK(!shell.type("!!\n"));
+  CHECK(shell.type("ls\n"));
+}
+
+TEST_CASE("policy: more than 64 KiB are not typed to a shell") {
+  const Policy policy = strict();
+  Typist shell(policy, "bash", false);
+  const std::string line = support::repeat("x", 1000) + "=1\n";
+  bool allowed = true;
+  std::size_t typed = 0;
+  for (; allowed && typed < 100000; typed += line.size()) allowed = shell.type(line).allowed;
+  CHECK(!allowed);
+  CHECK(typed > 64000);
+  CHECK(shell.typed.size() <= 65536);
+  CHECK(shell.type(line).rule == "typed-text");
+}
+
+TEST_CASE("policy: nothing is judged that is typed where a policy refuses nothing") {
+  PolicyOptions options;
+  for (const auto& rule : Policy::rules()) options.disabled_rules.push_back(rule.name);
+  Typist shell(make(options), "bash", true);
+  CHECK(shell.type("sudo \x1b[A"));
+  options = PolicyOptions();
+  options.compat = true;
+  Typist compat(make(options), "bash", true);
+  CHECK(compat.type("sudo \x1b[A"));
+}

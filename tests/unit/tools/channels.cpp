@@ -1,0 +1,70 @@
+// Whatever way a text comes to a shell, it passes the same gate.
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include "../../helpers/server_support.hpp"
+#include "helpers.hpp"
+
+using codeexec::Json;
+using support::has;
+using support::parsed;
+using support::Server;
+using support::shell_arguments;
+using support::Strings;
+using support::TempDir;
+
+namespace {
+
+Json typing(const std::string& id, const char* text, const Strings& keys = {}) {
+  Json arguments = shell_arguments(id);
+  arguments.set("input", text);
+  Json list = Json::array();
+  for (const std::string& key : keys) list.push_back(key);
+  if (!keys.empty()) arguments.set("keys", list);
+  return arguments;
+}
+
+}  // namespace
+
+TEST_CASE("stdin of a shell is judged") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path(), "--blocked-commands", "git push.*"});
+  for (const char* const call : {R"({"command":"bash","stdin":"git push --force; sudo id"})",
+                                 R"({"command":"sh -s","stdin":"git push"})",
+                                 R"({"command":"xargs -I{} sh -c '{}'","stdin":"git push"})"}) {
+    CAPTURE(call);
+    CHECK(server.execute_with(parsed(call))["success"] == Json(false));
+  }
+  CHECK(server.execute_with(parsed(R"({"command":"cat","stdin":"git push"})"))["stdout"] ==
+        Json("git push"));
+}
+
+TEST_CASE("what is typed into a background shell is judged, and nothing of it gets there") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path(), "--blocked-commands", "git push.*"});
+  for (const bool terminal : {false, true}) {
+    CAPTURE(terminal);
+    Json start = Json::object({{"command", "sh"}});
+    if (terminal) start.set("terminal", true);
+    const std::string id = server.use("start_background_shell", start)["shell_id"].as_string();
+    for (const char* const text : {"git push\n", "echo a; sudo id\n"}) {
+      CAPTURE(text);
+      const std::string message = server.error_of("write_background_shell", typing(id, text));
+      CHECK(has(message, "Nothing was typed: "));
+    }
+    if (terminal) {
+      CHECK(has(server.error_of("write_background_shell", typing(id, "ls")), "not finished"));
+      server.use("write_background_shell", typing(id, "", {"up"}));
+      CHECK(has(server.error_of("write_background_shell", typing(id, "", {"enter"})), "ctrl-c"));
+      server.use("write_background_shell", typing(id, "", {"ctrl-c"}));
+    }
+    server.use("write_background_shell", typing(id, "echo $((6 * 7)) > sum\n"));
+    Json end = typing(id, "exit\n");
+    server.use("write_background_shell", end);
+    Json wait = shell_arguments(id);
+    wait.set("wait_for", "exit");
+    server.use("get_background_shell_output", wait);
+    CHECK(support::read_file(place / "sum") == "42\n");
+  }
+}
