@@ -146,12 +146,6 @@
 //   multiple definition of `codeexec::v0_1::...'    two files implement it: only one may.
 //   undefined reference to `codeexec::v0_2::...'    your files include different versions.
 //
-// MACROS OF OTHER HEADERS
-//   It may be included after any other header. What these names are as macros, in Qt's headers and
-//   in AssertMacros.h, is put away while it is read; a program that has one calls, for example,
-//   (executor.check)(command).
-//   MACROS check signals slots
-//
 // VENDORING TWICE
 //   A library that carries its own copy renames it, in all of its files:
 //     #define codeexec acme_codeexec
@@ -167,6 +161,9 @@
 #ifndef CODEEXEC_HPP
 #define CODEEXEC_HPP
 
+// Names that Qt's headers and AssertMacros.h define as macros, which are put away while this header
+// is read. A program that has one calls, for example, (executor.check)(command).
+// MACROS: check signals slots
 // each macro: #pragma push_macro("MACRO")
 // each macro: #undef MACRO
 

@@ -28,9 +28,9 @@ import sys
 SRC = pathlib.Path(__file__).resolve().parent
 HEADER, COMMAND = SRC.parent / "codeexec.hpp", "python3 src/join.py"
 # Of the manual's tables: a section with its needs, those in parentheses for its declarations alone;
-# a wing with its sections; the macros of other headers.
+# a wing with its sections. And the macros of other headers.
 ROW = re.compile(r"//   ([a-z]+) +needs: (\S+(?: \S+)*)")
-MACROS = re.compile(r"//   MACROS ([a-z ]+)$")
+MACROS = re.compile(r"// MACROS: ([a-z ]+)$")
 WING = re.compile(r"//   CODEEXEC_IMPLEMENT_([A-Z]+) +([a-z]+(?: [a-z]+)*)$")
 PAGE = "report/page_internal.hpp"
 CONTINUED = re.compile(r"\n//                       (?=\S)")  # in the next line of the table

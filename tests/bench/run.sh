@@ -2,13 +2,14 @@
 # Every number of the library, each beside its floor and its rivals in the same run:
 #   [CXX=g++] sh tests/bench/run.sh [option...] [name...]      e.g.  run.sh --quick process json
 #   --quick    fewer rounds, without plots, and without `cost` and `sections`, whose gates are among
-#              the tests, and `building`
+#              the tests, `building` and `rivals`
 #   --docker   with an engine of its own for the numbers of containers (helpers/engine.sh, as root),
 #              which it ends; otherwise they need CODEEXEC_TEST_DOCKER=1 and DOCKER_HOST
 #   --check    fails when README.md or docs/numbers.md names a number that this run has not
 #              printed (report.py)
 #   --readme   the same, and writes the tables and drawings of these pages anew; not with --quick
-# Names: building cost docker jobs json mcp place process regex sections shell, or all of them.
+# Names: building cost docker jobs json mcp place process regex rivals sections shell, or all of
+# them. `rivals`, other libraries and languages, installs what it lacks by rivals.sh --install.
 # Nothing else should be running. It ends with one table of all rows, which is also $OUT/results.md;
 # $OUT/results.json has the same with the machine, $OUT/*.svg draw the ratios (OUT: build/bench).
 # What comes from npm and PyPI goes into $OUT, too; of the system it wants python3, and for rivals
@@ -26,7 +27,7 @@ OUT=$(cd "$OUT" && pwd)
 export ROOT OUT CXX
 
 quick= docker=no readme= names=
-is_script() { [ "$1" = cost ] || [ "$1" = sections ] || [ "$1" = building ]; }
+is_script() { [ -f "$here/$1.sh" ] && [ "$1" != run ] && [ "$1" != rows ]; }
 for argument; do
   case $argument in
     --quick) quick=--quick ;;
@@ -48,7 +49,7 @@ if [ -n "$quick" ] && [ "$readme" = --readme ]; then
   exit 2
 fi
 if [ -z "$names" ]; then
-  [ -n "$quick" ] || names="cost sections building"
+  [ -n "$quick" ] || names="cost sections building rivals"
   for file in "$here"/*.cpp; do names="$names $(basename "$file" .cpp)"; done
 fi
 wanted() { case " $names " in *" $1 "*) return 0 ;; *) return 1 ;; esac; }

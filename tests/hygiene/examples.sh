@@ -46,11 +46,22 @@ expect "examples/hello.cpp: works" \
   sh -c "./hello | grep -qE '^exited with status 3 in .* 6 bytes on stdout, 5 on stderr$'"
 
 KNOWN=${IMPLEMENTATION:-}
+printf '#include <coroutine>\nstd::coroutine_handle<> waiting;\n' > "$OUT/coroutine.cpp"
+has_coroutines=no
+if "$compiler" -std=c++20 -fsyntax-only "$OUT/coroutine.cpp" > "$OUT/probe.log" 2>&1; then
+  has_coroutines=yes
+else
+  skip "$CXX has no coroutines of C++20"
+fi
 for example in examples/*.cpp; do
   # Without it the command would not link, which $KNOWN would hide.
   expect "$example: has the implementation in it" \
     grep -qxE '#define CODEEXEC_IMPLEMENT(ATION|_CORE)' "$example"
-  [ "$example" = examples/hello.cpp ] || build "$example"
+  case $example in
+    examples/hello.cpp) ;;
+    examples/coroutines.cpp) [ $has_coroutines = no ] || build "$example" ;;
+    *) build "$example" ;;
+  esac
 done
 expect "examples/core_only.cpp: works" sh -c "./core_only 'echo made' | grep -qx made"
 expect "examples/tiny_server.cpp: works" \
@@ -78,6 +89,11 @@ expect "examples/event_loop.cpp: works" \
   sh -c "test \"\$(./event_loop | sed -n 2,3p | tr '\n' .)\" = '  first.  then first.'"
 expect "examples/when_all.cpp: works" \
   sh -c "test \"\$(./when_all | tr '\n' ,)\" = 'cancelled: some,failed: one,succeeded: some,'"
+COROUTINES=
+if [ $has_coroutines = yes ]; then
+  COROUTINES=$OUT/coroutines.log
+  expect "examples/coroutines.cpp: works" sh -c './coroutines > "$1"' sh "$COROUTINES"
+fi
 expect "examples/containers.cpp: says that there is no engine" sh -c \
   "! DOCKER_HOST=unix:///nowhere/docker.sock ./containers 2>&1 | grep -v '^no container: '"
 
@@ -96,7 +112,7 @@ if [ -n "${CODEEXEC_TEST_DOCKER:-}" ] && [ -n "${CODEEXEC_STATIC:-}" ]; then
 else
   skip "no container engine for tests, or no static server"
 fi
-export EVENT_LOOP CONTAINERS
+export EVENT_LOOP CONTAINERS COROUTINES
 if command -v python3 > "$OUT/which"; then
   # Prints its own results.
   OUT=$OUT CODEEXEC_MCP=$PWD/codeexec-mcp python3 -B "$here/configs.py" ||

@@ -6,7 +6,8 @@ Runs the commands of its console blocks in the current folder, where the program
 compares their output: "..." stands for anything, alone on a line for any lines, and a time for any
 other. The command that builds a program must be the one in its first comment, and is not run again.
 LOG has the output of examples/quickstart.sh. $CONTAINERS and $EVENT_LOOP, where set, name files
-with what the text blocks show: ./containers with an engine, and the end of ./event_loop with Asio.
+with what the text blocks show: ./containers with an engine, and the end of ./event_loop with Asio;
+so does $COROUTINES for ./coroutines, where the compiler has C++20.
 """
 
 import os
@@ -48,7 +49,8 @@ def main():
             compare(f"docs/gallery.md: {command}", shown, printed_by(command))
     texts = re.findall(r"^```text\n(.*?)^```", TEXT, re.M | re.S)
     for shown in texts:
-        name = "EVENT_LOOP" if shown.startswith("asio") else "CONTAINERS"
+        begins = {"asio:": "EVENT_LOOP", "first": "COROUTINES"}
+        name = begins.get(shown.split("\n")[0], "CONTAINERS")
         if os.environ.get(name):
             with open(os.environ[name], encoding="utf-8") as log:
                 compare(f"docs/gallery.md: the text of {name}", shown, log.read())
