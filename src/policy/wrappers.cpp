@@ -217,11 +217,14 @@ void peel_runuser(Subject& subject, const Wrapper& wrapper, const Form& form) {
   peel_su(subject, wrapper, form);
 }
 
-// sg GROUP COMMAND. ast-grep has the same name, and commands of its own.
+// sg GROUP COMMAND. ast-grep has the same name, and options or commands of its own.
 void peel_group(Subject& subject, const Wrapper& wrapper, const Form& form) {
   static constexpr auto searches =
       NameSet{"completions", "help", "lsp", "new", "outline", "run", "scan", "test"};
-  if (form.size < 2 || !searches.has(form.words[1].text)) peel_plain(subject, wrapper, form);
+  if (form.size < 2) return;
+  const std::string_view first = form.words[1].text;
+  const bool is_option = first.size() > 1 && first[0] == '-';
+  if (!is_option && !searches.has(first)) peel_plain(subject, wrapper, form);
 }
 
 // Words of tmux that are a command of tmux, or strings that hold one of tmux or of a shell.

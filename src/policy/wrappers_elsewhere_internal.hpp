@@ -58,7 +58,7 @@ struct ElsewhereRows : WrapperColumns {
              "runroot storage-driver url")},
       {"docker compose", has_commands, letters("fp"),
        longs("file profile project-name project-directory env-file ansi parallel progress")},
-      {"docker compose exec", word_before, elsewhere, letters("euw"),
+      {"docker compose exec", word_before, elsewhere, reaches_host, letters("euw"),
        longs("env index user workdir")},
       {"docker compose run", word_before, elsewhere, reaches_host, letters("eluvwp"),
        longs(

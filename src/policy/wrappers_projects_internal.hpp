@@ -143,6 +143,7 @@ struct ProjectRows : WrapperColumns {
       {"pnpm dlx", known_in_part, longs("package"), switches_joining("c shell-mode")},
       {"pnpm exec", same_as("pnpm dlx")},
       {"pnpm rimraf", does_as("rimraf")},
+      {"pnpx", same_as("npm exec")},
       {"poetry", has_commands, letters("CP"), longs("directory project")},
       {"poetry run"},
       {"ptw", no_command, known_in_part, longs("runner"), scripts("runner")},
@@ -170,7 +171,7 @@ struct ProjectRows : WrapperColumns {
       {"tox exec", behind_dashes, no_command},
       {"uv", has_commands,
        longs("directory project config-file cache-dir color python-preference")},
-      {"uv run", letters("pwfiPCm"),
+      {"uv run", runs_input, letters("pwfiPCm"),
        switches("isolated active no-sync locked frozen all-extras no-dev only-dev all-groups "
                 "no-default-groups no-editable inexact exact no-env-file verbose quiet offline "
                 "native-tls no-progress no-cache no-config refresh reinstall upgrade no-build "

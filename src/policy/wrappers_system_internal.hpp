@@ -46,7 +46,7 @@ struct SystemRows : WrapperColumns {
       {"flock", word_before, options_again, letters("wEc"),
        longs("timeout wait conflict-exit-code command"), scripts("c command")},
       {"gosu", word_before},
-      {"gotty", feeds_input, letters("pawc"), longs("address port credential")},
+      {"gotty", feeds_input, letters("acp"), longs("address port credential")},
       {"gtimeout", same_as("timeout")},
       {"heaptrack", letters("opd"), longs("output pid")},
       {"i386"},
@@ -149,7 +149,10 @@ struct SystemRows : WrapperColumns {
       {"trickle", letters("dulwts")},
       {"tsocks"},
       {"tsp", letters("LDETNO")},
-      {"ttyd", feeds_input, letters("pictHuUsgRPBwCKAILmbTx")},
+      {"ttyd", feeds_input, letters("ACIKPTUbcdgimpstuw"),
+       longs("port interface socket-owner credential auth-header uid gid signal cwd terminal-type "
+             "client-option max-clients index base-path ping-interval ssl-cert ssl-key ssl-ca "
+             "debug")},
       {"udpsvd", same_as("tcpsvd")},
       {"uname26"},
       {"unbuffer"},

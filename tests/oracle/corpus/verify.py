@@ -37,7 +37,8 @@ HARMFUL = """rm sudo sudoedit doas pkexec su runuser dd chmod chown mv cp mkfs m
 mkfs.ext4 mkfs.xfs mkfs.vfat mkfs.btrfs mke2fs wipefs shred curl wget install ln truncate rmdir
 unlink kill pkill killall killall5 shutdown reboot halt poweroff init telinit mount umount mkswap
 swapon swapoff fdisk sfdisk sgdisk parted blkdiscard cryptsetup losetup sysctl iptables ip6tables nft
-setfacl""".split()
+setfacl useradd usermod adduser addgroup groupadd groupmod gpasswd passwd chpasswd newusers vipw vigr
+visudo setcap hdparm nvme badblocks mdadm rimraf trash trash-put""".split()
 TOOLS = """pytest npm npx yarn pnpm docker docker-compose podman kubectl helm terraform make cmake
 ninja cargo rustc go pip pip3 uv poetry tox ruff black mypy flake8 eslint tsc java mvn gradle gcc cc
 g++ clang ssh scp rsync systemctl apt apt-get dpkg psql mysql redis-cli gh aws crontab at batch pre-commit
@@ -476,6 +477,88 @@ def machine(name, cwd, args, found):
             found.add("kill-all")
 
 
+POWERFUL_GROUPS = set("admin disk docker incus-admin libvirt lxd shadow sudo wheel".split())
+POWERFUL_CAPABILITIES = re.compile(
+    r"^(|.*,)(cap_)?(|all|setuid|setgid|sys_admin|sys_ptrace|sys_module|dac_override|dac_read_search)"
+    r"(,[^+=]*)?[+=][eip]", re.IGNORECASE)
+
+
+def accounts(name, args, found):
+    """The rule for users, groups and capabilities."""
+    groups = set()
+    if name in ("useradd", "usermod", "adduser"):
+        groups = set((option(args, "G", "--groups") or "").split(","))
+        if option(args, "u", "--uid") == "0":
+            found.add("accounts")
+    if name in ("groupadd", "groupmod") and option(args, "g", "--gid") == "0":
+        found.add("accounts")
+    if name in ("adduser", "addgroup"):
+        groups = groups | set(operands(args, "u")[1:])
+    if name == "gpasswd" and has(args, "aAM", "--add", "--members"):
+        groups = set(operands(args))
+    tells = {"--help", "--version", "-h"} & set(args)
+    if name in ("chpasswd", "newusers", "vipw", "vigr") and not tells:
+        found.add("accounts")
+    if name == "visudo" and not tells and not has(args, "c", "--check"):
+        found.add("accounts")
+    if name == "passwd" and not tells and not has(args, "Sl", "--status", "--lock"):
+        found.add("accounts")
+    if name == "setcap" and any(POWERFUL_CAPABILITIES.match(clause)
+                                for arg in operands(args) for clause in arg.split()):
+        found.add("accounts")
+    if groups & POWERFUL_GROUPS:
+        found.add("accounts")
+
+
+def host_access(name, cwd, args, found):
+    """The rule for what opens the host to a container."""
+    if name not in ("docker", "podman"):
+        return
+    for i, arg in enumerate(args):
+        key, equals, value = arg.partition("=")
+        if not equals:
+            value = "".join(args[i + 1:i + 2])
+        source = ""
+        if key in ("-v", "--volume"):
+            source = value.split(":")[0]
+        elif key == "--mount":
+            source = dict(part.partition("=")[::2] for part in value.split(",")).get("source", "")
+        elif key == "--privileged" and value != "false":
+            found.add("host-access")
+        elif key == "--cap-add" and value.upper().replace("CAP_", "") in ("ALL", "SYS_ADMIN"):
+            found.add("host-access")
+        if source[:1] in ("/", "."):
+            path = resolve(source, cwd)
+            roots = "bin boot dev etc home lib proc root run sbin sys usr var".split()
+            if path == "/" or path[1:] in roots or path.endswith("docker.sock"):
+                found.add("host-access")
+
+
+def wipes(name, cwd, args, found):
+    """More tools that change disks, and that remove."""
+    names = operands(args)
+    device = any(is_device(resolve(p, cwd)) for p in names)
+    if device and (name == "hdparm" and any(a.startswith("--security") for a in args) or
+                   name == "nvme" and names[0] in ("format", "sanitize") or
+                   name == "badblocks" and has(args, "wn") or
+                   name == "mdadm" and not has(args, "DEQ", "--detail", "--examine")):
+        found.add("disk-tools")
+    removed = []
+    if name in ("rimraf", "trash", "trash-put"):
+        removed = names
+    elif name == "cmake" and args[:1] == ["-E"] and len(args) > 1 and args[1].startswith("r"):
+        removed = operands(args[2:])[:1 if args[1] == "rename" else None]
+    elif name == "tar" and "--remove-files" in args:
+        directory = resolve(option(args, "C", "--directory") or ".", cwd)
+        removed = [posixpath.join(directory, p) for p in operands(args, "C")]
+    elif name == "zip" and has(args, "m", "--move"):
+        removed = names[1:]
+    elif name == "rsync" and "--remove-source-files" in args:
+        removed = [p for p in names[:-1] if not re.match(r"[^/]*:", p)]
+    if any(protected(resolve(p, cwd)) for p in removed):
+        found.add("rm-protected")
+
+
 def writes(name, cwd, args, found):
     """The rules for what is written, planted and removed by other programs than rm."""
     names = operands(args)
@@ -568,7 +651,12 @@ def dangers(records):
     """The names of the rules that something in the records would break."""
     found = set()
     for name, cwd, args in records:
+        if args in (["--help"], ["--version"]) or name == "sudo" and args in (["-V"], ["-h"]):
+            continue
         machine(name, cwd, args, found)
+        accounts(name, args, found)
+        host_access(name, cwd, args, found)
+        wipes(name, cwd, args, found)
         writes(name, cwd, args, found)
         if name == "@write":
             written(args[0], found)
