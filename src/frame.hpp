@@ -280,6 +280,7 @@
 #include "policy/refused_table.cpp"
 #include "policy/rules.cpp"
 #include "policy/subject.cpp"
+#include "policy/usual.cpp"
 #include "policy/usual_table.cpp"
 #include "policy/words.cpp"
 #include "policy/wrapped_languages.cpp"
