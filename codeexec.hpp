@@ -146,12 +146,6 @@
 //   multiple definition of `codeexec::v0_1::...'    two files implement it: only one may.
 //   undefined reference to `codeexec::v0_2::...'    your files include different versions.
 //
-// MACROS OF OTHER HEADERS
-//   It may be included after any other header. What these names are as macros, in Qt's headers and
-//   in AssertMacros.h, is put away while it is read; a program that has one calls, for example,
-//   (executor.check)(command).
-//   MACROS check signals slots
-//
 // VENDORING TWICE
 //   A library that carries its own copy renames it, in all of its files:
 //     #define codeexec acme_codeexec
@@ -167,6 +161,9 @@
 #ifndef CODEEXEC_HPP
 #define CODEEXEC_HPP
 
+// Names that Qt's headers and AssertMacros.h define as macros, which are put away while this header
+// is read. A program that has one calls, for example, (executor.check)(command).
+// MACROS: check signals slots
 #pragma push_macro("check")
 #pragma push_macro("signals")
 #pragma push_macro("slots")
@@ -987,15 +984,24 @@ struct PolicyOptions {
 
   std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run
   // Besides `allowed`, and alone when that is empty: commands that only read or print, by these
-  // names and without variables before them:
-  //   : [ basename break cat cd cksum cmp comm continue cut df diff dirname du echo egrep exit
-  //   expand expr false fgrep find fold grep groups head id join ls md5sum nl nproc od paste
-  //   printenv printf pwd readlink realpath rev rg seq sha1sum sha256sum sleep sort stat tac tail
-  //   test tr tree true type uname uniq wc which whoami
+  // names:
+  //   : [ arch b2sum base64 basename break cat cd cksum cmp column comm continue cut df diff
+  //   dirname du echo egrep exit expand expr false fgrep file find fold free getconf grep groups
+  //   head hexdump id join jq locale ls lscpu md5sum netstat nl nm nproc od paste pgrep printenv
+  //   printf ps pwd readelf readlink realpath rev rg seq sha1sum sha256sum sha512sum size sleep
+  //   sort ss stat strings tac tail test tr tree true type uname uniq uptime users wait wc which
+  //   who whoami, `command -v`, and any program of the system with --version or --help alone
   // Not with words that have them write or start something (sort -o, sort --compress-program,
   // uniq IN OUT, find -exec and -delete, rg --pre, printf -v ...), nor with words that may become
-  // such words in a run: but in [, test and printf a word that is not known passes. The targets of
-  // redirections are not judged, as with `allowed`. Strict mode only.
+  // such words in a run: but in [, test and printf a word that is not known passes. Besides:
+  //   sed, awk          whose code writes and starts nothing
+  //   cp, mkdir, touch  and chmod +x, as the targets of redirections are not judged, either
+  //   timeout, nohup    what they start must be allowed, by this or by a pattern; so it is behind
+  //   time, env         variables that change how a program prints, as CI=1 or LC_ALL=C
+  //   sh -lc SCRIPT     and bash, dash and zsh, also of /bin: each command in it must be allowed
+  //   pytest, go test,  and `python -m pytest|unittest`, `npm test`, jest, `cargo test`, ctest with
+  //   ...               their usual options. They run what lies in the workspace
+  // Strict mode only.
   bool allow_usual = false;
   std::vector<std::string> blocked = {};         // patterns; what they match is refused
   std::vector<std::string> disabled_rules = {};  // names of Policy::rules() to switch off
@@ -15246,11 +15252,23 @@ NameTable file_table();
 
 // A command that PolicyOptions::allow_usual allows. The rows stand in usual_table.cpp.
 struct UsualProgram {
+  enum class Kind : unsigned char {
+    plain,   // only reads or prints, but for the options in `refused`
+    asks,    // where its first word is -v or -V
+    mode,    // makes files executable
+    awk,     // its code starts and writes nothing
+    sed,     // the same
+    shell,   // given a script, whose commands are judged
+    starts,  // starts what is allowed
+    tests,   // runs tests, with no options but `options`
+  };
+  Kind kind = Kind::plain;
   // Some shells read its words as arithmetic, which may run commands: a[$(x)].
   bool counts = false;
   // Options that are refused; a name with a dash is a whole word. Options that write to a file are
   // refused as well: FileProgram knows them.
   Names refused = {};
+  Names options = {};
 };
 
 bool find_usual(std::string_view name, UsualProgram& program);
@@ -16483,6 +16501,17 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
 
 // The lists of what is blocked and of what is asked about.
 void check_listed(Subject& subject, const Form& form);
+// The assignments before a command, and its words.
+std::string with_assignments(const shell::Command& command, std::string_view words);
+// True if a pattern of what is allowed matches the form, whatever its unknown parts are.
+bool is_listed_allowed(const Subject& subject, const Form& form);
+// True if a run cannot make something else of a word.
+inline bool is_certain(const shell::Word& word) {
+  return word.known() && !word.assumed && !(word.glob && is_pattern(word.text));
+}
+
+// usual.cpp: what is allowed ----------------------------------------------------------------------
+
 void check_allowed(Subject& subject);
 
 }  // inner
@@ -17913,6 +17942,7 @@ struct FileRows : FileColumns {
       {"7za", same_as("7z")},
       {"7zr", same_as("7z")},
       {"7zz", same_as("7z")},
+      {"bmaptool", Operands::copy, longs("bmap nobmap bmap-sig fingerprint")},
       {"bsdtar", same_as("tar")},
       {"cat", Operands::read},
       {"chgrp", Operands::change, longs("from reference")},
@@ -17971,6 +18001,7 @@ struct FileRows : FileColumns {
       {"patch", Operands::patch, letters("BdDFgiopVYzr"),
        longs("directory input output strip reject-file"), reads("i input"),
        writes("o output r reject-file"), directory("d directory")},
+      {"qemu-img", Operands::key_value},
       {"rar", Operands::pack_command, removes("df dr dw")},
       {"readlink", Operands::read},
       {"rg", Operands::pattern, letters("ABCdefgEjMmrtT"),
@@ -19449,8 +19480,6 @@ void Links::follow(PathText& path, bool last) const {
   }
 }
 
-}  // inner
-
 // policy/lists.cpp --------------------------------------------------------------------------------
 // The lists of what is blocked, of what is asked about, and of what is allowed.
 //
@@ -19461,24 +19490,6 @@ void Links::follow(PathText& path, bool last) const {
 // that is not known may come to anything in a run, so the pattern must match with each of some
 // guesses for it: nothing, a word, an option, a path, an operator and others.
 
-namespace {
-
-// True if a run cannot make something else of a word.
-bool is_certain(const shell::Word& word) {
-  return word.known() && !word.assumed && !(word.glob && is_pattern(word.text));
-}
-
-bool may_be_several(const shell::Word& word) {
-  return word.split || word.assumed || (word.glob && is_pattern(word.text));
-}
-
-// True if it may become an option, or be followed by one.
-bool may_be_option(const shell::Word& word) {
-  if (word.process || is_certain(word)) return false;
-  return word.split || word.assumed || word.text.find_first_of(std::string_view("\0*?[-", 5)) == 0;
-}
-
-// The assignments before a command, and its words.
 std::string with_assignments(const shell::Command& command, std::string_view words) {
   std::string text;
   for (const shell::Assignment& assignment : command.assignments)
@@ -19486,6 +19497,10 @@ std::string with_assignments(const shell::Command& command, std::string_view wor
   text += words;
   return text;
 }
+
+}  // inner
+
+namespace {
 
 bool refuse_listed(Subject& subject, bool asks, const std::string& text, const Form& form) {
   for (const Regex& regex : asks ? subject.judged.terms.asked : subject.judged.terms.blocked) {
@@ -19527,42 +19542,12 @@ void check_list(Subject& subject, bool asks, const Form& form) {
   refuse_listed(subject, asks, concat("% %", {name, join(form.from(i))}), form);
 }
 
-// True if it is a command of usual_programs that only reads or prints.
-bool is_usual(const Form& form, const shell::Command& command) {
-  if (!command.assignments.empty() || form.size == 0 || !is_certain(form.words[0])) return false;
-  const std::string_view name = form.words[0].text;
-  UsualProgram usual;
-  if (!find_usual(name, usual)) return false;
-  FileProgram program;
-  find_file_program(name, program);
-  const bool filters = program.operands == FileProgram::Operands::filter;
-  // Some options are refused: then no word may become one in a run.
-  const bool careful = !usual.counts && (!usual.refused.empty() || !program.writes.empty());
-  bool harmless = true, options = true;
-  for (std::size_t i = 1; i < form.size; ++i) {
+// The form with `guess` for what is not known. `vanish`: without words that are all unknown.
+std::string text_with(const Form& form, std::string text, std::string_view guess, bool vanish) {
+  for (std::size_t i = 0; i < form.size; ++i) {
     const shell::Word& word = form.words[i];
-    const std::string_view text = word.text;
-    options = options && text != "--"sv;
-    // The last condition: a [ has a ( or ` anywhere behind it; npos + 1 is 0.
-    if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
-        (starts_with(text, "-"sv) && usual.refused.has(text)) ||
-        (usual.counts && text.find('[') < text.find_last_of("(`"sv) + 1))
-      harmless = false;
-  }
-  std::size_t operands = 0;
-  for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
-    if (each.is(usual.refused) || each.is(program.writes)) harmless = false;
-    operands += !each.is_option;
-  }
-  return harmless && (!filters || operands < 2);
-}
-
-// The command with `guess` for what is not known. `vanish`: without words that are all unknown.
-std::string text_with(const shell::Command& command, std::string_view guess, bool vanish) {
-  std::string text = with_assignments(command, {});
-  for (const shell::Word& word : command.words) {
     // The last word stays: without it `w $X` would be "w", which 'w .*' does not match.
-    const bool last = &word == &command.words.back();
+    const bool last = i + 1 == form.size;
     if (vanish && !last && word.split && word.text.size() == 1) continue;
     if (word.assumed) {
       text += guess;
@@ -19580,16 +19565,19 @@ std::string text_with(const shell::Command& command, std::string_view guess, boo
   return text;
 }
 
-// What the command may come to; an allowed pattern must match each of these texts. False: that
-// is not known.
-bool texts_to_allow(const shell::Command& command, std::vector<std::string>& texts) {
+// What the form may come to; an allowed pattern must match each of these texts. False: that is not
+// known. The command as it stands has its assignments before it.
+bool texts_to_allow(const shell::Command& command, const Form& form,
+                    std::vector<std::string>& texts) {
   static constexpr auto guesses =
       NameList{"", "a", "-x", "/", "..", " ; ", "\n", "'", "$", "\xc3\xa9", "a b/-c=\"d\n"};
   bool known = true, may_vanish = false;
+  const bool whole = form.level == 0;
   for (const shell::Assignment& assignment : command.assignments)
-    if (!assignment.value.known() || assignment.value.assumed) return false;
-  for (std::size_t i = 0; i < command.words.size(); ++i) {
-    const shell::Word& word = command.words[i];
+    if (whole && (!assignment.value.known() || assignment.value.assumed)) return false;
+  const std::string before = whole ? with_assignments(command, {}) : std::string();
+  for (std::size_t i = 0; i < form.size; ++i) {
+    const shell::Word& word = form.words[i];
     const bool certain = word.known() && !word.assumed;
     if (i == 0 && !is_certain(word)) return false;
     // 'w a/../b' is not the program w: the text would not show where the name ends.
@@ -19598,11 +19586,12 @@ bool texts_to_allow(const shell::Command& command, std::vector<std::string>& tex
     may_vanish = may_vanish || (word.split && word.text.size() == 1);
   }
   if (known) {
-    texts.push_back(text_with(command, {}, false));
+    texts.push_back(text_with(form, before, {}, false));
     return true;
   }
-  for (const std::string_view guess : guesses) texts.push_back(text_with(command, guess, false));
-  if (may_vanish) texts.push_back(text_with(command, {}, true));
+  for (const std::string_view guess : guesses)
+    texts.push_back(text_with(form, before, guess, false));
+  if (may_vanish) texts.push_back(text_with(form, before, {}, true));
   return true;
 }
 
@@ -19621,24 +19610,15 @@ void check_listed(Subject& subject, const Form& form) {
   for (const bool asks : {false, true}) check_list(subject, asks, form);
 }
 
-void check_allowed(Subject& subject) {
-  if (allowed_rank >= subject.judged.rank ||
-      (subject.judged.terms.allow_usual && is_usual(subject.whole(), subject.command)))
-    return;
+bool is_listed_allowed(const Subject& subject, const Form& form) {
   std::vector<std::string> texts;
-  if (texts_to_allow(subject.command, texts)) {
-    for (const Regex& regex : subject.judged.terms.allowed) {
-      bool matches = true;
-      for (const std::string& text : texts) matches = matches && regex.full_match(text);
-      if (matches) return;
-    }
+  if (!texts_to_allow(subject.command, form, texts)) return false;
+  for (const Regex& regex : subject.judged.terms.allowed) {
+    bool matches = true;
+    for (const std::string& text : texts) matches = matches && regex.full_match(text);
+    if (matches) return true;
   }
-  std::string text = with_assignments(subject.command, join(subject.whole()));
-  if (subject.command.words.empty() && !text.empty()) text.pop_back();
-  subject.judged.refuse_as(
-      allowed_rank, "allowed-commands",
-      concat("% (not allowed: %)", {subject.judged.terms.allowance.message(text), shown(text)}),
-      subject.command.begin, subject.command.end);
+  return false;
 }
 
 }  // inner
@@ -21934,11 +21914,357 @@ Verdict judge_typed_text(FunctionRef<ReadVerdict(const shell::Input&)> judge, bo
 
 }  // inner
 
+// policy/usual.cpp --------------------------------------------------------------------------------
+// What is allowed: by a pattern, or by PolicyOptions::allow_usual; usual_table.cpp has the names.
+//
+// A program is allowed for what it is asked to do here, so what is not understood is not allowed.
+// sed and awk are read for what they would start or write; what timeout and the like start, and
+// the commands in a script for a shell, are judged for themselves.
+
+namespace {
+
+bool may_be_several(const shell::Word& word) {
+  return word.split || word.assumed || (word.glob && is_pattern(word.text));
+}
+
+// True if it may become an option, or be followed by one.
+bool may_be_option(const shell::Word& word) {
+  if (word.process || is_certain(word)) return false;
+  return word.split || word.assumed || word.text.find_first_of(std::string_view("\0*?[-", 5)) == 0;
+}
+
+// Variables that change how a program prints, and not what it does.
+constexpr auto printing_variables = NameSet{"CI",
+                                            "COLUMNS",
+                                            "DEBUG",
+                                            "FORCE_COLOR",
+                                            "LANG",
+                                            "LANGUAGE",
+                                            "LC_ALL",
+                                            "LC_COLLATE",
+                                            "LC_CTYPE",
+                                            "LINES",
+                                            "NODE_ENV",
+                                            "NO_COLOR",
+                                            "OMP_NUM_THREADS",
+                                            "PYTHONDONTWRITEBYTECODE",
+                                            "PYTHONUNBUFFERED",
+                                            "TERM",
+                                            "TZ"};
+
+// sed ---------------------------------------------------------------------------------------------
+
+// Reads a script of sed; whatever could write or start something is not allowed, and what sed
+// programs read in different ways is not, either.
+class QuietSed {
+ public:
+  explicit QuietSed(std::string_view script) : text_(script) {}
+
+  bool is_quiet() {
+    while (ok_ && skip_address()) read_command();
+    return ok_;
+  }
+
+ private:
+  char at() const { return at_ < text_.size() ? text_[at_] : '\0'; }
+  void skip(std::string_view these) {
+    at_ = std::min(text_.find_first_not_of(these, at_), text_.size());
+  }
+  // False: the script ends.
+  bool skip_address() {
+    for (;;) {
+      skip(" \t\n;{}!,+~0123456789$"sv);
+      if (at() != '/' && at() != '\\') return at_ < text_.size();
+      at_ += at() == '\\';
+      const char end = at();
+      ++at_;
+      read_part(end);
+      skip("IM"sv);
+      if (!ok_) return false;
+    }
+  }
+  // Up to the closing character, which is skipped. A bracket that may hide it is not understood.
+  void read_part(char end) {
+    const bool usable = end != '\0' && end != '\n' && end != '\\' && !is_name_char(end);
+    ok_ = ok_ && usable;
+    bool bracket = false;
+    for (; ok_ && at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (c == end && !bracket) {
+        ++at_;
+        return;
+      }
+      if (c == '\\' && !bracket) ++at_;
+      // A ] that stands first in the brackets does not close them.
+      if (bracket && c == ']') bracket = false;
+      if (c == '[' && !bracket) {
+        const std::size_t first = at_ + 1 + (at_ + 1 < text_.size() && text_[at_ + 1] == '^');
+        const std::size_t close = text_.find(']', first + 1);
+        const std::string_view inside = text_.substr(at_, close - at_);
+        // Programs differ in what such a one holds.
+        ok_ = close != std::string_view::npos && inside.find(end) == std::string_view::npos &&
+              inside.find_first_of("\\\n"sv) == std::string_view::npos;
+        at_ = close;
+      }
+    }
+    ok_ = false;
+  }
+  void read_command() {
+    const char letter = at();
+    ++at_;
+    if (letter == 's' || letter == 'y') {
+      const char end = at();
+      ++at_;
+      read_part(end);
+      if (ok_) read_part(end);
+      if (letter == 's') skip("gpIiMm0123456789"sv);
+    } else if ("btT:"sv.find(letter) != std::string_view::npos) {
+      at_ = std::min(text_.find('\n', at_), text_.size());
+    } else {
+      ok_ = ok_ && letter != '\0' && "pPdDqQ=lnNgGhHxF"sv.find(letter) != std::string_view::npos;
+      skip("0123456789"sv);
+    }
+    skip(" \t"sv);
+    ok_ = ok_ && (at_ >= text_.size() || ";}\n"sv.find(at()) != std::string_view::npos);
+  }
+
+  const std::string_view text_;
+  std::size_t at_ = 0;
+  bool ok_ = true;
+};
+
+bool is_quiet_sed(const Form& form) {
+  FileProgram program;
+  find_file_program("sed"sv, program);
+  bool given = false;
+  Part first;
+  for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
+    if (!each.is_option) {
+      if (!first.word) first = each.part;
+    } else if (each.has("e", "expression") && each.part.word) {
+      given = true;
+      if (!is_certain(*each.part.word) || !QuietSed(each.part.text).is_quiet()) return false;
+    } else if (!each.has("n", "E", "r", "s", "u", "z", "quiet", "silent", "regexp-extended",
+                         "separate", "unbuffered", "null-data", "posix", "sandbox", "debug")) {
+      return false;
+    }
+  }
+  for (std::size_t i = 1; i < form.size; ++i)
+    if (may_be_option(form.words[i])) return false;
+  if (given) return true;
+  return first.word && is_certain(*first.word) && QuietSed(first.text).is_quiet();
+}
+
+// awk ---------------------------------------------------------------------------------------------
+
+// True if the code starts nothing and writes nothing, however a slash in it is read.
+bool is_quiet_awk(std::string_view code, bool divides) {
+  CodeScope scope;
+  scope.language = Language::awk;
+  const CodePiece piece = {std::string(code), 0, false};
+  CodeLexer lexer(scope, piece, divides);
+  bool prints = false;
+  for (CodeToken token = lexer.next(); !token.is(CodeToken::Kind::end); token = lexer.next()) {
+    if (token.is(CodeToken::Kind::name)) {
+      if (is_any(token.name, "system", "getline", "close", "fflush", "extension") ||
+          is_unknown(token.name))
+        return false;
+      prints = prints || is_any(token.name, "print", "printf");
+    } else if (token.is(CodeToken::Kind::mark)) {
+      if (token.is_mark('|') || token.is_mark('@') || token.is_mark('"') || token.is_mark('\\') ||
+          (prints && (token.is_mark('>') || token.is_mark(CodeToken::other))))
+        return false;
+      if (";{}\n"sv.find(token.mark) != std::string_view::npos) prints = false;
+    }
+  }
+  return true;
+}
+
+bool is_quiet_awk(const Form& form) {
+  Wrapper wrapper;
+  find_wrapper("awk"sv, wrapper);
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next())
+    if (!each.has("F", "v", "field-separator", "assign") || !each.part.word) return false;
+  for (std::size_t i = 1; i <= each.at() && i < form.size; ++i)
+    if (!is_certain(form.words[i]) && !(form.words[i].known() && i == each.at())) return false;
+  if (each.at() >= form.size) return false;
+  const std::string& code = form.words[each.at()].text;
+  return is_quiet_awk(code, false) && is_quiet_awk(code, true);
+}
+
+// what starts another program ---------------------------------------------------------------------
+
+// True if the form only reads or prints, runs tests, or starts what is allowed.
+bool is_usual(const Subject& subject, const Form& form);
+
+bool is_allowed(const Subject& subject, const Form& form) {
+  return is_usual(subject, form) || is_listed_allowed(subject, form);
+}
+
+// timeout 5 COMMAND, nohup COMMAND, env A=b COMMAND
+bool starts_allowed(const Subject& subject, const Form& form, std::string_view name) {
+  constexpr unsigned deepest = 8;
+  std::size_t i = 1;
+  if (name == "env"sv) {
+    for (; i < form.size; ++i) {
+      std::string_view value = form.words[i].text;
+      if (value.find('=') == std::string_view::npos) break;
+      if (!is_certain(form.words[i]) || !printing_variables.has(take_part(value, '=')))
+        return false;
+    }
+    if (i == form.size) return true;
+    if (i == 1) return false;
+  } else {
+    Wrapper wrapper;
+    if (!find_wrapper(name, wrapper)) return false;
+    i = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip() +
+        wrapper.has(Wrapper::word_before);
+    for (std::size_t k = 1; k < i && k < form.size; ++k)
+      if (!is_certain(form.words[k])) return false;
+  }
+  return i < form.size && form.level < deepest && is_allowed(subject, form.from(i));
+}
+
+// sh -lc 'SCRIPT': the commands in it are judged next.
+bool runs_script(const Form& form) {
+  return form.size == 3 && is_any(form.words[1].text, "-c", "-lc", "-cl", "-ec", "-euc") &&
+         is_certain(form.words[2]) && !form.words[2].process;
+}
+
+// Options and operands as the row of the program wants them.
+bool is_plain_usual(const Form& form, const UsualProgram& usual, std::string_view name) {
+  FileProgram program;
+  find_file_program(name, program);
+  const bool filters = program.operands == FileProgram::Operands::filter;
+  // Some options are refused: then no word may become one in a run.
+  const bool careful = !usual.counts && (!usual.refused.empty() || !program.writes.empty());
+  bool options = true;
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const shell::Word& word = form.words[i];
+    const std::string_view text = word.text;
+    options = options && text != "--"sv;
+    // The last condition: a [ has a ( or ` anywhere behind it; npos + 1 is 0.
+    if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
+        (starts_with(text, "-"sv) && usual.refused.has(text)) ||
+        (usual.counts && text.find('[') < text.find_last_of("(`"sv) + 1))
+      return false;
+  }
+  std::size_t operands = 0;
+  for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
+    if (each.is(usual.refused) || each.is(program.writes)) return false;
+    operands += !each.is_option;
+  }
+  return !filters || operands < 2;
+}
+
+// The usual options of a program that runs tests; what it tests is code of the workspace. Of an
+// operand with = nothing is known.
+bool is_test_run(const Form& form, const UsualProgram& usual) {
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const shell::Word& word = form.words[i];
+    std::string_view text = word.text;
+    if (may_be_option(word) || word.process) return false;
+    if (!starts_with(text, "-"sv)) {
+      if (text.find('=') != std::string_view::npos) return false;
+      continue;
+    }
+    text.remove_prefix(std::min(text.find_first_not_of('-'), text.size()));
+    const std::string_view name = take_part(text, '=');
+    // -n4, -vv, -xvs
+    bool letter = !name.empty() && !is_digit(name[0]);
+    for (const char c : name)
+      letter = letter && (is_digit(c) || usual.options.has(std::string_view(&c, 1)));
+    if (!letter && !usual.options.has(name)) return false;
+  }
+  return true;
+}
+
+// Finds the row of a program, or of a program and the words behind it: "python -m pytest". Gives
+// how many words its name has; 0: there is none.
+std::size_t find_usual_form(const Form& form, std::string_view first, UsualProgram& usual) {
+  constexpr std::size_t longest = 3;
+  for (std::size_t words = std::min(longest, form.size); words > 0; --words) {
+    std::string name(first);
+    bool certain = true;
+    for (std::size_t i = 1; i < words; ++i) {
+      certain = certain && is_certain(form.words[i]);
+      append_all(name, {" ", form.words[i].text});
+    }
+    if (certain && find_usual(name, usual)) return words;
+  }
+  return 0;
+}
+
+bool is_usual(const Subject& subject, const Form& form) {
+  if (form.size == 0 || !is_certain(form.words[0])) return false;
+  const bool whole = form.level == 0;
+  for (const shell::Assignment& assignment : subject.command.assignments)
+    if (whole && (!is_certain(assignment.value) || !printing_variables.has(assignment.name)))
+      return false;
+  std::string_view name = form.words[0].text;
+  if (whole && !subject.command.assignments.empty()) return is_allowed(subject, form.from(0));
+  // A program of the system that only says what it is.
+  if (form.size == 2 && is_any(form.words[1].text, "--version", "--help") &&
+      name.find('/') == std::string_view::npos)
+    return true;
+  UsualProgram usual;
+  std::size_t words = find_usual_form(form, name, usual);
+  if (words == 0) {
+    // A shell is one by its usual path, too.
+    for (const std::string_view folder : {"/bin/"sv, "/usr/bin/"sv})
+      if (starts_with(name, folder)) name.remove_prefix(folder.size());
+    words = find_usual_form(form, name, usual);
+    if (words == 0 || usual.kind != UsualProgram::Kind::shell) return false;
+  }
+  switch (usual.kind) {
+    case UsualProgram::Kind::plain:
+      return is_plain_usual(form, usual, name);
+    case UsualProgram::Kind::asks:
+      return form.size > 1 && is_any(form.words[1].text, "-v", "-V");
+    case UsualProgram::Kind::awk:
+      return is_quiet_awk(form);
+    case UsualProgram::Kind::mode:
+      return form.size > 2 && is_any(form.words[1].text, "+x", "u+x", "a+x", "755", "644") &&
+             !may_be_option(form.words[2]) && !starts_with(form.words[2].text, "-"sv);
+    case UsualProgram::Kind::sed:
+      return is_quiet_sed(form);
+    case UsualProgram::Kind::shell:
+      return runs_script(form);
+    case UsualProgram::Kind::starts:
+      return starts_allowed(subject, form, name);
+    case UsualProgram::Kind::tests:
+      return is_test_run(form.from(words - 1), usual);
+  }
+  return false;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void check_allowed(Subject& subject) {
+  if (allowed_rank >= subject.judged.rank ||
+      (subject.judged.terms.allow_usual && is_usual(subject, subject.whole())) ||
+      is_listed_allowed(subject, subject.whole()))
+    return;
+  std::string text = with_assignments(subject.command, join(subject.whole()));
+  if (subject.command.words.empty() && !text.empty()) text.pop_back();
+  subject.judged.refuse_as(
+      allowed_rank, "allowed-commands",
+      concat("% (not allowed: %)", {subject.judged.terms.allowance.message(text), shown(text)}),
+      subject.command.begin, subject.command.end);
+}
+
+}  // inner
+
 // policy/usual_table.cpp --------------------------------------------------------------------------
 // What PolicyOptions::allow_usual allows: a row for each command, in the order in which a refusal
 // names them.
 //
+//   Kind::x    what it is, see UsualProgram; plain where nothing is said
 //   refuses    options that are refused; a name with a dash is a whole word
+//   options    of one that runs tests: all that it may have, without their dashes
 //   counts     some shells read its words as arithmetic, which may run commands: a[$(x)]
 //
 // Options that write to a file are refused as well: file_table.cpp knows them.
@@ -21948,8 +22274,12 @@ namespace {
 struct UsualColumns {
   struct Arithmetic {};
   static constexpr Arithmetic counts = {};
-  enum : std::size_t { name_column = 0, refused_column, columns };
+  using Kind = UsualProgram::Kind;
+  enum : std::size_t { name_column = 0, refused_column, options_column, columns };
   static constexpr ProgramColumns::TableText<refused_column> refuses(const char* text) {
+    return {text};
+  }
+  static constexpr ProgramColumns::TableText<options_column> options(const char* text) {
     return {text};
   }
 
@@ -21960,12 +22290,26 @@ struct UsualColumns {
       (add(more), ...);
     }
     constexpr void add(Arithmetic) { is_arithmetic = true; }
+    constexpr void add(Kind of_program) { kind = of_program; }
 
     bool is_arithmetic = false;
+    Kind kind = Kind::plain;
   };
 };
 
 struct UsualRows : UsualColumns {
+  static constexpr const char* pytest_options =
+      "co collect-only color cov disable-warnings durations exitfirst failed-first ff help k "
+      "last-failed lf l m maxfail n no-header no-summary q quiet r rA ra rf rs rx s sw stepwise tb "
+      "v verbose version x";
+  static constexpr const char* unittest_options = "b c f failfast h k q quiet v verbose";
+  static constexpr const char* jest_options =
+      "bail ci coverage i passWithNoTests runInBand silent t testNamePattern verbose watchAll";
+  static constexpr const char* go_options =
+      "bench count cover failfast json p parallel race run short tags timeout v";
+  static constexpr const char* cargo_options =
+      "all all-features all-targets features lib no-fail-fast no-run p package q quiet release "
+      "tests v verbose workspace";
   static constexpr Row rows[] = {
       {"basename"},
       {"cat"},
@@ -22027,12 +22371,75 @@ struct UsualRows : UsualColumns {
       {"rg", refuses("pre hostname-bin z search-zip")},
       {"sort", refuses("T temporary-directory compress-program")},
       {"tree", refuses("R")},
+      {"arch"},
+      {"b2sum"},
+      {"base64"},
+      {"column"},
+      {"file", refuses("C compile f files-from m magic-file z uncompress")},
+      {"free"},
+      {"getconf"},
+      {"hexdump"},
+      {"jq"},
+      {"locale"},
+      {"lscpu"},
+      {"netstat"},
+      {"nm", refuses("plugin target")},
+      {"pgrep"},
+      {"ps"},
+      {"readelf"},
+      {"sha512sum"},
+      {"size"},
+      {"ss", refuses("K kill D diag")},
+      {"strings", refuses("T target")},
+      {"uptime"},
+      {"users"},
+      {"wait"},
+      {"who"},
+      {"cp", refuses("l link s symbolic-link p preserve a archive")},
+      {"mkdir", refuses("m mode")},
+      {"touch"},
+      {"chmod", Kind::mode},
+      {"sed", Kind::sed},
+      {"awk", Kind::awk},
+      {"gawk", Kind::awk},
+      {"mawk", Kind::awk},
+      {"timeout", Kind::starts},
+      {"nohup", Kind::starts},
+      {"time", Kind::starts},
+      {"env", Kind::starts},
+      {"command", Kind::asks},
+      {"sh", Kind::shell},
+      {"bash", Kind::shell},
+      {"dash", Kind::shell},
+      {"zsh", Kind::shell},
+      {"pytest", Kind::tests, options(pytest_options)},
+      {"python -m pytest", Kind::tests, options(pytest_options)},
+      {"python3 -m pytest", Kind::tests, options(pytest_options)},
+      {"python -m unittest", Kind::tests, options(unittest_options)},
+      {"python3 -m unittest", Kind::tests, options(unittest_options)},
+      {"npm test", Kind::tests, options("s silent if-present")},
+      {"npm run test", Kind::tests, options("s silent if-present")},
+      {"pnpm test", Kind::tests, options("s silent")},
+      {"yarn test", Kind::tests, options("s silent")},
+      {"jest", Kind::tests, options(jest_options)},
+      {"npx jest", Kind::tests, options(jest_options)},
+      {"go test", Kind::tests, options(go_options)},
+      {"go vet", Kind::tests, options("v tags")},
+      {"cargo test", Kind::tests, options(cargo_options)},
+      {"cargo check", Kind::tests, options(cargo_options)},
+      {"ctest", Kind::tests, options("E L N R V j output-on-failure parallel verbose")},
   };
 };
 
 constexpr auto packed_usual = pack_names<ProgramSource<UsualRows>>();
-constexpr auto usual_entries =
-    entries_of<UsualRows, bool>([](const UsualRows::Row& row) { return row.is_arithmetic; });
+
+struct UsualEntry {
+  bool counts = false;
+  UsualProgram::Kind kind = UsualProgram::Kind::plain;
+};
+constexpr auto usual_entries = entries_of<UsualRows, UsualEntry>([](const UsualRows::Row& row) {
+  return UsualEntry{row.is_arithmetic, row.kind};
+});
 
 }  // namespace
 
@@ -22043,7 +22450,9 @@ bool find_usual(std::string_view name, UsualProgram& program) {
   std::size_t row = 0;
   while (row < table.rows && table.name(row) != name) ++row;
   if (row == table.rows) return false;
-  program.counts = usual_entries[row];
+  program.counts = usual_entries[row].counts;
+  program.kind = usual_entries[row].kind;
+  program.options = table.at(row, UsualColumns::options_column);
   program.refused = table.at(row, UsualColumns::refused_column);
   return true;
 }
@@ -22661,7 +23070,7 @@ struct ElsewhereRows : WrapperColumns {
              "runroot storage-driver url")},
       {"docker compose", has_commands, letters("fp"),
        longs("file profile project-name project-directory env-file ansi parallel progress")},
-      {"docker compose exec", word_before, elsewhere, letters("euw"),
+      {"docker compose exec", word_before, elsewhere, reaches_host, letters("euw"),
        longs("env index user workdir")},
       {"docker compose run", word_before, elsewhere, reaches_host, letters("eluvwp"),
        longs(
@@ -23120,6 +23529,7 @@ struct ProjectRows : WrapperColumns {
       {"pnpm dlx", known_in_part, longs("package"), switches_joining("c shell-mode")},
       {"pnpm exec", same_as("pnpm dlx")},
       {"pnpm rimraf", does_as("rimraf")},
+      {"pnpx", same_as("npm exec")},
       {"poetry", has_commands, letters("CP"), longs("directory project")},
       {"poetry run"},
       {"ptw", no_command, known_in_part, longs("runner"), scripts("runner")},
@@ -23147,7 +23557,7 @@ struct ProjectRows : WrapperColumns {
       {"tox exec", behind_dashes, no_command},
       {"uv", has_commands,
        longs("directory project config-file cache-dir color python-preference")},
-      {"uv run", letters("pwfiPCm"),
+      {"uv run", runs_input, letters("pwfiPCm"),
        switches("isolated active no-sync locked frozen all-extras no-dev only-dev all-groups "
                 "no-default-groups no-editable inexact exact no-env-file verbose quiet offline "
                 "native-tls no-progress no-cache no-config refresh reinstall upgrade no-build "
@@ -23223,7 +23633,7 @@ struct SystemRows : WrapperColumns {
       {"flock", word_before, options_again, letters("wEc"),
        longs("timeout wait conflict-exit-code command"), scripts("c command")},
       {"gosu", word_before},
-      {"gotty", feeds_input, letters("pawc"), longs("address port credential")},
+      {"gotty", feeds_input, letters("acp"), longs("address port credential")},
       {"gtimeout", same_as("timeout")},
       {"heaptrack", letters("opd"), longs("output pid")},
       {"i386"},
@@ -23326,7 +23736,10 @@ struct SystemRows : WrapperColumns {
       {"trickle", letters("dulwts")},
       {"tsocks"},
       {"tsp", letters("LDETNO")},
-      {"ttyd", feeds_input, letters("pictHuUsgRPBwCKAILmbTx")},
+      {"ttyd", feeds_input, letters("ACIKPTUbcdgimpstuw"),
+       longs("port interface socket-owner credential auth-header uid gid signal cwd terminal-type "
+             "client-option max-clients index base-path ping-interval ssl-cert ssl-key ssl-ca "
+             "debug")},
       {"udpsvd", same_as("tcpsvd")},
       {"uname26"},
       {"unbuffer"},
@@ -23691,11 +24104,14 @@ void peel_runuser(Subject& subject, const Wrapper& wrapper, const Form& form) {
   peel_su(subject, wrapper, form);
 }
 
-// sg GROUP COMMAND. ast-grep has the same name, and commands of its own.
+// sg GROUP COMMAND. ast-grep has the same name, and options or commands of its own.
 void peel_group(Subject& subject, const Wrapper& wrapper, const Form& form) {
   static constexpr auto searches =
       NameSet{"completions", "help", "lsp", "new", "outline", "run", "scan", "test"};
-  if (form.size < 2 || !searches.has(form.words[1].text)) peel_plain(subject, wrapper, form);
+  if (form.size < 2) return;
+  const std::string_view first = form.words[1].text;
+  const bool is_option = first.size() > 1 && first[0] == '-';
+  if (!is_option && !searches.has(first)) peel_plain(subject, wrapper, form);
 }
 
 // Words of tmux that are a command of tmux, or strings that hold one of tmux or of a shell.
@@ -64705,8 +65121,8 @@ constexpr Option server_rows[] = {
     of_policy<&PolicyOptions::allow_usual>("allow-usual")
         .in(Option::policy)
         .often()
-        .help("allow cd, echo, cat, grep and such, besides. Only where they read or print; alone, "
-              "or beside --allowed-commands"),
+        .help("allow cd, cat, grep, pytest and such, besides. Only as they are usual; alone, or "
+              "beside --allowed-commands"),
     of_policy<&PolicyOptions::blocked>("blocked-commands")
         .value("PATTERN...")
         .in(Option::policy)

@@ -298,6 +298,7 @@
 #include "policy/rules.cpp"
 #include "policy/subject.cpp"
 #include "policy/typed.cpp"
+#include "policy/usual.cpp"
 #include "policy/usual_table.cpp"
 #include "policy/words.cpp"
 #include "policy/wrapped_languages.cpp"

@@ -12,24 +12,8 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-namespace {
+inline namespace inner {
 
-// True if a run cannot make something else of a word.
-bool is_certain(const shell::Word& word) {
-  return word.known() && !word.assumed && !(word.glob && is_pattern(word.text));
-}
-
-bool may_be_several(const shell::Word& word) {
-  return word.split || word.assumed || (word.glob && is_pattern(word.text));
-}
-
-// True if it may become an option, or be followed by one.
-bool may_be_option(const shell::Word& word) {
-  if (word.process || is_certain(word)) return false;
-  return word.split || word.assumed || word.text.find_first_of(std::string_view("\0*?[-", 5)) == 0;
-}
-
-// The assignments before a command, and its words.
 std::string with_assignments(const shell::Command& command, std::string_view words) {
   std::string text;
   for (const shell::Assignment& assignment : command.assignments)
@@ -37,6 +21,10 @@ std::string with_assignments(const shell::Command& command, std::string_view wor
   text += words;
   return text;
 }
+
+}  // namespace inner
+
+namespace {
 
 bool refuse_listed(Subject& subject, bool asks, const std::string& text, const Form& form) {
   for (const Regex& regex : asks ? subject.judged.terms.asked : subject.judged.terms.blocked) {
@@ -78,42 +66,12 @@ void check_list(Subject& subject, bool asks, const Form& form) {
   refuse_listed(subject, asks, concat("% %", {name, join(form.from(i))}), form);
 }
 
-// True if it is a command of usual_programs that only reads or prints.
-bool is_usual(const Form& form, const shell::Command& command) {
-  if (!command.assignments.empty() || form.size == 0 || !is_certain(form.words[0])) return false;
-  const std::string_view name = form.words[0].text;
-  UsualProgram usual;
-  if (!find_usual(name, usual)) return false;
-  FileProgram program;
-  find_file_program(name, program);
-  const bool filters = program.operands == FileProgram::Operands::filter;
-  // Some options are refused: then no word may become one in a run.
-  const bool careful = !usual.counts && (!usual.refused.empty() || !program.writes.empty());
-  bool harmless = true, options = true;
-  for (std::size_t i = 1; i < form.size; ++i) {
+// The form with `guess` for what is not known. `vanish`: without words that are all unknown.
+std::string text_with(const Form& form, std::string text, std::string_view guess, bool vanish) {
+  for (std::size_t i = 0; i < form.size; ++i) {
     const shell::Word& word = form.words[i];
-    const std::string_view text = word.text;
-    options = options && text != "--"sv;
-    // The last condition: a [ has a ( or ` anywhere behind it; npos + 1 is 0.
-    if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
-        (starts_with(text, "-"sv) && usual.refused.has(text)) ||
-        (usual.counts && text.find('[') < text.find_last_of("(`"sv) + 1))
-      harmless = false;
-  }
-  std::size_t operands = 0;
-  for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
-    if (each.is(usual.refused) || each.is(program.writes)) harmless = false;
-    operands += !each.is_option;
-  }
-  return harmless && (!filters || operands < 2);
-}
-
-// The command with `guess` for what is not known. `vanish`: without words that are all unknown.
-std::string text_with(const shell::Command& command, std::string_view guess, bool vanish) {
-  std::string text = with_assignments(command, {});
-  for (const shell::Word& word : command.words) {
     // The last word stays: without it `w $X` would be "w", which 'w .*' does not match.
-    const bool last = &word == &command.words.back();
+    const bool last = i + 1 == form.size;
     if (vanish && !last && word.split && word.text.size() == 1) continue;
     if (word.assumed) {
       text += guess;
@@ -131,16 +89,19 @@ std::string text_with(const shell::Command& command, std::string_view guess, boo
   return text;
 }
 
-// What the command may come to; an allowed pattern must match each of these texts. False: that
-// is not known.
-bool texts_to_allow(const shell::Command& command, std::vector<std::string>& texts) {
+// What the form may come to; an allowed pattern must match each of these texts. False: that is not
+// known. The command as it stands has its assignments before it.
+bool texts_to_allow(const shell::Command& command, const Form& form,
+                    std::vector<std::string>& texts) {
   static constexpr auto guesses =
       NameList{"", "a", "-x", "/", "..", " ; ", "\n", "'", "$", "\xc3\xa9", "a b/-c=\"d\n"};
   bool known = true, may_vanish = false;
+  const bool whole = form.level == 0;
   for (const shell::Assignment& assignment : command.assignments)
-    if (!assignment.value.known() || assignment.value.assumed) return false;
-  for (std::size_t i = 0; i < command.words.size(); ++i) {
-    const shell::Word& word = command.words[i];
+    if (whole && (!assignment.value.known() || assignment.value.assumed)) return false;
+  const std::string before = whole ? with_assignments(command, {}) : std::string();
+  for (std::size_t i = 0; i < form.size; ++i) {
+    const shell::Word& word = form.words[i];
     const bool certain = word.known() && !word.assumed;
     if (i == 0 && !is_certain(word)) return false;
     // 'w a/../b' is not the program w: the text would not show where the name ends.
@@ -149,11 +110,12 @@ bool texts_to_allow(const shell::Command& command, std::vector<std::string>& tex
     may_vanish = may_vanish || (word.split && word.text.size() == 1);
   }
   if (known) {
-    texts.push_back(text_with(command, {}, false));
+    texts.push_back(text_with(form, before, {}, false));
     return true;
   }
-  for (const std::string_view guess : guesses) texts.push_back(text_with(command, guess, false));
-  if (may_vanish) texts.push_back(text_with(command, {}, true));
+  for (const std::string_view guess : guesses)
+    texts.push_back(text_with(form, before, guess, false));
+  if (may_vanish) texts.push_back(text_with(form, before, {}, true));
   return true;
 }
 
@@ -172,24 +134,15 @@ void check_listed(Subject& subject, const Form& form) {
   for (const bool asks : {false, true}) check_list(subject, asks, form);
 }
 
-void check_allowed(Subject& subject) {
-  if (allowed_rank >= subject.judged.rank ||
-      (subject.judged.terms.allow_usual && is_usual(subject.whole(), subject.command)))
-    return;
+bool is_listed_allowed(const Subject& subject, const Form& form) {
   std::vector<std::string> texts;
-  if (texts_to_allow(subject.command, texts)) {
-    for (const Regex& regex : subject.judged.terms.allowed) {
-      bool matches = true;
-      for (const std::string& text : texts) matches = matches && regex.full_match(text);
-      if (matches) return;
-    }
+  if (!texts_to_allow(subject.command, form, texts)) return false;
+  for (const Regex& regex : subject.judged.terms.allowed) {
+    bool matches = true;
+    for (const std::string& text : texts) matches = matches && regex.full_match(text);
+    if (matches) return true;
   }
-  std::string text = with_assignments(subject.command, join(subject.whole()));
-  if (subject.command.words.empty() && !text.empty()) text.pop_back();
-  subject.judged.refuse_as(
-      allowed_rank, "allowed-commands",
-      concat("% (not allowed: %)", {subject.judged.terms.allowance.message(text), shown(text)}),
-      subject.command.begin, subject.command.end);
+  return false;
 }
 
 }  // namespace inner

@@ -217,6 +217,17 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
 
 // The lists of what is blocked and of what is asked about.
 void check_listed(Subject& subject, const Form& form);
+// The assignments before a command, and its words.
+std::string with_assignments(const shell::Command& command, std::string_view words);
+// True if a pattern of what is allowed matches the form, whatever its unknown parts are.
+bool is_listed_allowed(const Subject& subject, const Form& form);
+// True if a run cannot make something else of a word.
+inline bool is_certain(const shell::Word& word) {
+  return word.known() && !word.assumed && !(word.glob && is_pattern(word.text));
+}
+
+// usual.cpp: what is allowed ----------------------------------------------------------------------
+
 void check_allowed(Subject& subject);
 
 }  // namespace inner

@@ -1,7 +1,9 @@
 // What PolicyOptions::allow_usual allows: a row for each command, in the order in which a refusal
 // names them.
 //
+//   Kind::x    what it is, see UsualProgram; plain where nothing is said
 //   refuses    options that are refused; a name with a dash is a whole word
+//   options    of one that runs tests: all that it may have, without their dashes
 //   counts     some shells read its words as arithmetic, which may run commands: a[$(x)]
 //
 // Options that write to a file are refused as well: file_table.cpp knows them.
@@ -16,8 +18,12 @@ namespace {
 struct UsualColumns {
   struct Arithmetic {};
   static constexpr Arithmetic counts = {};
-  enum : std::size_t { name_column = 0, refused_column, columns };
+  using Kind = UsualProgram::Kind;
+  enum : std::size_t { name_column = 0, refused_column, options_column, columns };
   static constexpr ProgramColumns::TableText<refused_column> refuses(const char* text) {
+    return {text};
+  }
+  static constexpr ProgramColumns::TableText<options_column> options(const char* text) {
     return {text};
   }
 
@@ -28,12 +34,26 @@ struct UsualColumns {
       (add(more), ...);
     }
     constexpr void add(Arithmetic) { is_arithmetic = true; }
+    constexpr void add(Kind of_program) { kind = of_program; }
 
     bool is_arithmetic = false;
+    Kind kind = Kind::plain;
   };
 };
 
 struct UsualRows : UsualColumns {
+  static constexpr const char* pytest_options =
+      "co collect-only color cov disable-warnings durations exitfirst failed-first ff help k "
+      "last-failed lf l m maxfail n no-header no-summary q quiet r rA ra rf rs rx s sw stepwise tb "
+      "v verbose version x";
+  static constexpr const char* unittest_options = "b c f failfast h k q quiet v verbose";
+  static constexpr const char* jest_options =
+      "bail ci coverage i passWithNoTests runInBand silent t testNamePattern verbose watchAll";
+  static constexpr const char* go_options =
+      "bench count cover failfast json p parallel race run short tags timeout v";
+  static constexpr const char* cargo_options =
+      "all all-features all-targets features lib no-fail-fast no-run p package q quiet release "
+      "tests v verbose workspace";
   static constexpr Row rows[] = {
       {"basename"},
       {"cat"},
@@ -95,12 +115,75 @@ struct UsualRows : UsualColumns {
       {"rg", refuses("pre hostname-bin z search-zip")},
       {"sort", refuses("T temporary-directory compress-program")},
       {"tree", refuses("R")},
+      {"arch"},
+      {"b2sum"},
+      {"base64"},
+      {"column"},
+      {"file", refuses("C compile f files-from m magic-file z uncompress")},
+      {"free"},
+      {"getconf"},
+      {"hexdump"},
+      {"jq"},
+      {"locale"},
+      {"lscpu"},
+      {"netstat"},
+      {"nm", refuses("plugin target")},
+      {"pgrep"},
+      {"ps"},
+      {"readelf"},
+      {"sha512sum"},
+      {"size"},
+      {"ss", refuses("K kill D diag")},
+      {"strings", refuses("T target")},
+      {"uptime"},
+      {"users"},
+      {"wait"},
+      {"who"},
+      {"cp", refuses("l link s symbolic-link p preserve a archive")},
+      {"mkdir", refuses("m mode")},
+      {"touch"},
+      {"chmod", Kind::mode},
+      {"sed", Kind::sed},
+      {"awk", Kind::awk},
+      {"gawk", Kind::awk},
+      {"mawk", Kind::awk},
+      {"timeout", Kind::starts},
+      {"nohup", Kind::starts},
+      {"time", Kind::starts},
+      {"env", Kind::starts},
+      {"command", Kind::asks},
+      {"sh", Kind::shell},
+      {"bash", Kind::shell},
+      {"dash", Kind::shell},
+      {"zsh", Kind::shell},
+      {"pytest", Kind::tests, options(pytest_options)},
+      {"python -m pytest", Kind::tests, options(pytest_options)},
+      {"python3 -m pytest", Kind::tests, options(pytest_options)},
+      {"python -m unittest", Kind::tests, options(unittest_options)},
+      {"python3 -m unittest", Kind::tests, options(unittest_options)},
+      {"npm test", Kind::tests, options("s silent if-present")},
+      {"npm run test", Kind::tests, options("s silent if-present")},
+      {"pnpm test", Kind::tests, options("s silent")},
+      {"yarn test", Kind::tests, options("s silent")},
+      {"jest", Kind::tests, options(jest_options)},
+      {"npx jest", Kind::tests, options(jest_options)},
+      {"go test", Kind::tests, options(go_options)},
+      {"go vet", Kind::tests, options("v tags")},
+      {"cargo test", Kind::tests, options(cargo_options)},
+      {"cargo check", Kind::tests, options(cargo_options)},
+      {"ctest", Kind::tests, options("E L N R V j output-on-failure parallel verbose")},
   };
 };
 
 constexpr auto packed_usual = pack_names<ProgramSource<UsualRows>>();
-constexpr auto usual_entries =
-    entries_of<UsualRows, bool>([](const UsualRows::Row& row) { return row.is_arithmetic; });
+
+struct UsualEntry {
+  bool counts = false;
+  UsualProgram::Kind kind = UsualProgram::Kind::plain;
+};
+constexpr auto usual_entries = entries_of<UsualRows, UsualEntry>([](const UsualRows::Row& row) {
+  return UsualEntry{row.is_arithmetic, row.kind};
+});
 
 }  // namespace
 
@@ -111,7 +194,9 @@ bool find_usual(std::string_view name, UsualProgram& program) {
   std::size_t row = 0;
   while (row < table.rows && table.name(row) != name) ++row;
   if (row == table.rows) return false;
-  program.counts = usual_entries[row];
+  program.counts = usual_entries[row].counts;
+  program.kind = usual_entries[row].kind;
+  program.options = table.at(row, UsualColumns::options_column);
   program.refused = table.at(row, UsualColumns::refused_column);
   return true;
 }
