@@ -248,6 +248,11 @@ void peel_files(Subject& subject, const Wrapper& wrapper, const Form& form) {
   if (find_file_program(wrapper.programs.first(), program)) judge_files(subject, program, form);
 }
 
+void peel_git_and_its_command(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  if (wrapper.has(Wrapper::has_commands)) peel_plain(subject, wrapper, form);
+  peel_git(subject, wrapper, form);
+}
+
 // The form, with what is known of the programs that a wrapper starts.
 Form form_for(const Subject& subject, const Wrapper& wrapper, const Form& whole) {
   Form form = whole;
@@ -294,8 +299,7 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
     case Wrapper::Kind::input_only:
       return peel_input(subject, form);
     case Wrapper::Kind::git:
-      if (wrapper.has(Wrapper::has_commands)) peel_plain(subject, wrapper, form);
-      return peel_git(subject, wrapper, form);
+      return peel_git_and_its_command(subject, wrapper, form);
     case Wrapper::Kind::git_config:
       return peel_git_config(subject, wrapper, form);
     case Wrapper::Kind::make:
