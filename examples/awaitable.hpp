@@ -15,6 +15,7 @@
 //   the coroutine is destroyed meanwhile   the command is killed, unless there are other handles on
 //                                          it; in the thread of the loop, as nothing else is safe
 //   when_readable() throws                 the same, and co_await throws that
+//   there is no descriptor left for it     co_await blocks until it has ended
 #ifndef CODEEXEC_EXAMPLES_AWAITABLE_HPP
 #define CODEEXEC_EXAMPLES_AWAITABLE_HPP
 
@@ -37,13 +38,16 @@ class EndOf {
   }
 
   bool await_ready() const { return execution_.done(); }
-  void await_suspend(std::coroutine_handle<> waiting) {
-    loop_.when_readable(execution_.descriptor(), waiting);
+  bool await_suspend(std::coroutine_handle<> waiting) {
+    const int descriptor = execution_.descriptor();
+    if (descriptor < 0) return false;
+    loop_.when_readable(descriptor, waiting);
     waiting_ = waiting;
+    return true;
   }
   codeexec::Result await_resume() {
     waiting_ = nullptr;
-    return execution_.wait();  // does not block any more
+    return execution_.wait();  // blocks only without a descriptor
   }
 
  private:

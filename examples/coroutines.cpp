@@ -55,11 +55,20 @@ class Loop {
     while (!waits_.empty()) {
       std::vector<pollfd> set = {{wake_[0], POLLIN, 0}};
       for (const Wait& wait : waits_) set.push_back({wait.descriptor, POLLIN, 0});
-      if (::poll(set.data(), set.size(), -1) < 0 && errno != EINTR) return std::perror("poll");
-      if (set[0].revents != 0) do_tasks();
-      // One at a time: it may add waits, and destroy coroutines that wait.
-      for (const pollfd& entry : set)
-        if (entry.fd != wake_[0] && entry.revents != 0) resume(entry.fd);
+      if (::poll(set.data(), set.size(), -1) < 0) {
+        if (errno != EINTR) return std::perror("poll");
+        continue;
+      }
+      if (set[0].revents != 0) {
+        do_tasks();
+        continue;
+      }
+      // One before the next poll(): it may end others' waits, and their descriptors be used again.
+      for (std::size_t i = 0; i < waits_.size(); ++i)
+        if (set[i + 1].revents != 0) {
+          resume(i);
+          break;
+        }
     }
     do_tasks();
   }
@@ -70,13 +79,10 @@ class Loop {
     std::coroutine_handle<> waiting;
   };
 
-  void resume(int descriptor) {
-    for (std::size_t i = 0; i < waits_.size(); ++i) {
-      if (waits_[i].descriptor != descriptor) continue;
-      const std::coroutine_handle<> waiting = waits_[i].waiting;
-      waits_.erase(waits_.begin() + static_cast<std::ptrdiff_t>(i));
-      return waiting.resume();
-    }
+  void resume(std::size_t i) {
+    const std::coroutine_handle<> waiting = waits_[i].waiting;
+    waits_.erase(waits_.begin() + static_cast<std::ptrdiff_t>(i));
+    waiting.resume();
   }
 
   void do_tasks() {
