@@ -219,6 +219,7 @@
 #include "base/glob.cpp"
 #include "base/handles.cpp"
 #include "base/io.cpp"
+#include "base/memory.cpp"
 #include "base/names.cpp"
 #include "base/sha256.cpp"
 #include "base/text.cpp"
