@@ -340,6 +340,7 @@
 #include "executor/approval.cpp"
 #include "executor/command.cpp"
 #include "executor/confinement.cpp"
+#include "executor/ending.cpp"
 #include "executor/execution.cpp"
 #include "executor/gate.cpp"
 #include "executor/git_folders.cpp"

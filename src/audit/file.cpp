@@ -6,6 +6,7 @@
 //   follow            finds the end and the last hash; shorter: a notice       follow()
 //   write             this record and those that wait, one write() for each    write_line()
 //   keep              those not written wait; above 1 MiB the oldest are lost  append()
+//   memory            without it for a step the record waits, or it is lost    append()
 //
 // Of a device the first three steps are left out. What holds: append() takes these steps under its
 // mutex, for one record at a time, in the thread that ends the command. A record that fails is a
@@ -53,6 +54,8 @@ class AuditFile final : public AuditLog {
   // Of records that could not be written; the oldest are dropped.
   static constexpr std::size_t max_waiting = std::size_t{1} << 20;
 
+  // The steps of append(). `is_kept`: the record is among those that wait.
+  std::string try_append(const AuditRecord& record, bool& is_kept);
   int open_file();
   bool lock() const;
   std::string follow();
@@ -143,7 +146,7 @@ int AuditFile::write_line(std::string_view record) {
   if (!notice_.empty()) append_all(line, "\"notice\":\"%\",", {notice_});
   if (lost_ > 0) append_all(line, "\"lost\":%,", {lost_});
   line += record.substr(1, record.size() - 2);
-  const std::string hash = sha256(std::string_view(line).substr(begin));
+  std::string hash = sha256(std::string_view(line).substr(begin));
   append_all(line, "%%\"}\n", {audit_end, hash});
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
@@ -154,17 +157,29 @@ int AuditFile::write_line(std::string_view record) {
     return error;
   }
   if (size_ >= 0) size_ += written;
-  previous_ = hash;
+  previous_ = std::move(hash);
   cut_ = false;
   notice_.clear();
   lost_ = 0;
   return 0;
 }
 
-// A record that was written comes with a note, too, if the file had been replaced or become
-// shorter.
+// Without memory for all of it nothing is known of the file but what it will say the next time.
 std::string AuditFile::append(const AuditRecord& record) {
   const std::lock_guard<std::mutex> guard(mutex_);
+  std::string note;
+  bool is_kept = false;
+  const bool has_memory = enough_memory([&] { note = try_append(record, is_kept); });
+  if (std::exchange(locked_, false)) ::flock(file_.get(), LOCK_UN);
+  if (has_memory) return note;
+  size_ = -1;
+  if (!is_kept) ++lost_;
+  return concat("the audit record could not be written to %: %", {in_quotes(path_), out_of_memory});
+}
+
+// A record that was written comes with a note, too, if the file had been replaced or become
+// shorter.
+std::string AuditFile::try_append(const AuditRecord& record, bool& is_kept) {
   std::string problem;
   int error = 0;
   if (regular_) {
@@ -185,14 +200,20 @@ std::string AuditFile::append(const AuditRecord& record) {
     const std::string noticed = follow();
     if (!noticed.empty()) problem = notice_ = noticed;
   }
-  append_all(waiting_, "%\n", {to_json(record).dump()});
+  waiting_ += concat("%\n", {to_json(record).dump()});
+  is_kept = true;
   std::string_view rest = waiting_;
-  while (error == 0 && !rest.empty()) {
-    std::string_view after = rest;
-    error = write_line(take_part(after, '\n'));
-    if (error == 0) rest = after;
+  const auto write = [&] {
+    while (error == 0 && !rest.empty()) {
+      std::string_view after = rest;
+      error = write_line(take_part(after, '\n'));
+      if (error == 0) rest = after;
+    }
+  };
+  if (!enough_memory(write)) {
+    error = ENOMEM;
+    size_ = -1;
   }
-  if (locked_) ::flock(file_.get(), LOCK_UN);
   for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)

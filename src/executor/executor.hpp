@@ -426,6 +426,10 @@ class Executor {
   // The last part of start(), for a command that has its turn.
   void launch(const Command& command, Admission& admission,
               const std::shared_ptr<Execution::State>& state) const;
+  bool launch_admitted(const Command& command, Admission& admission,
+                       const std::shared_ptr<Execution::State>& state) const;
+  bool enqueue(const Command& command, std::unique_ptr<Admission>& admission,
+               const std::shared_ptr<Execution::State>& state) const;
   const FilesElsewhere* elsewhere() const noexcept;
   // The home directory that `~` means in a command; empty when it is not known.
   virtual std::string home(const Command& command, std::string_view work_dir) const;

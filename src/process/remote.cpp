@@ -98,7 +98,7 @@ void RemoteRun::recover() {
   do {
     recovery_ = command_->recover(recovery_ ? &recovery_->result : nullptr);
     if (!recovery_) return finish();
-  } while (!recovery_->start(false));
+  } while (!recovery_->begin(false));
 }
 
 Expected<void> PipedProgram::start(const ProcessOptions& options) {
