@@ -352,6 +352,11 @@ inline ExecutorWings ExecutorWings::all() {
 // asked. The last two know the files of a command from Policy::judge(): those
 // that are spelled out in it, not those that only a run could show or that a program picks itself.
 // With either of them, a command that cannot be read is refused in compat mode, too.
+//
+// When memory runs out, a command that has not begun does not start: Outcome::not_started, ENOMEM,
+// and the message `out of memory`. One that runs goes on to its end, and its message says what the
+// result lacks. Where an output is cut by that, it is the beginning of the stream. No process is
+// left, and run(), start() and Execution::wait() do not throw.
 class Executor {
  public:
   virtual ~Executor();

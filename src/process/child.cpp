@@ -190,7 +190,10 @@ void Process::State::finish() {
   {
     const std::lock_guard<std::mutex> lock(mutex);
     reaped = true;
-    fill_status();
+    if (!enough_memory([&] { fill_status(); })) {
+      if (result.outcome == Outcome::not_started) result.outcome = Outcome::unknown;
+      tell_of_memory(result.message, "how it ended is");
+    }
   }
   close_input();
   if (stopped_as != Outcome::exited) result.outcome = stopped_as;

@@ -32,6 +32,8 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);
     const bool direct =
         reads_in_place && !spills && !output.is_cut && output.capture.keeps_only_end(buffer_size);
+    char* const place = direct ? nullptr : buffer.data();
+    if (!direct && !place) return pause_for_memory();  // the program waits meanwhile
     ssize_t size = 0;
     if (direct) {
       const std::lock_guard<std::mutex> lock(mutex);
@@ -39,8 +41,6 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
       output.is_cut = !enough_memory(read);
       if (output.is_cut) continue;
     } else {
-      char* const place = buffer.data();
-      if (!place) return pause_for_memory();  // the program waits meanwhile
       size = ::read(output.pipe.get(), place, most);
     }
     if (size < 0 && errno == EINTR) continue;
@@ -55,7 +55,11 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     }
     if (size <= 0) return end_output(output);
     output.bytes_read += static_cast<std::uint64_t>(size);
-    if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
+    const std::string_view bytes(place, direct ? 0 : static_cast<std::size_t>(size));
+    if (!direct && !enough_memory([&] { take_bytes(output, bytes); })) {
+      output.is_cut = true;
+      output.lost += bytes.size();
+    }
     // A callback may have taken its time: it counts from here.
     if (options.idle_timeout != no_limit) times.idle = later(Clock::now(), options.idle_timeout);
     if (phase == Phase::draining)

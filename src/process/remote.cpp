@@ -45,7 +45,8 @@ bool RemoteRun::start(bool at_once) {
   times.started = Clock::now();
   if (times.started - asked < std::chrono::seconds(1)) times.started = asked;
   set_times();
-  for (Output* output : {&io.out, &io.err}) take_bytes(*output, {});
+  for (Output* output : {&io.out, &io.err})
+    if (!enough_memory([&] { take_bytes(*output, {}); })) output->is_cut = true;
   return true;
 }
 
