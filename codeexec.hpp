@@ -146,6 +146,12 @@
 //   multiple definition of `codeexec::v0_1::...'    two files implement it: only one may.
 //   undefined reference to `codeexec::v0_2::...'    your files include different versions.
 //
+// MACROS OF OTHER HEADERS
+//   It may be included after any other header. What these names are as macros, in Qt's headers and
+//   in AssertMacros.h, is put away while it is read; a program that has one calls, for example,
+//   (executor.check)(command).
+//   MACROS check signals slots
+//
 // VENDORING TWICE
 //   A library that carries its own copy renames it, in all of its files:
 //     #define codeexec acme_codeexec
@@ -160,6 +166,13 @@
 // The licence is at the end.
 #ifndef CODEEXEC_HPP
 #define CODEEXEC_HPP
+
+#pragma push_macro("check")
+#pragma push_macro("signals")
+#pragma push_macro("slots")
+#undef check
+#undef signals
+#undef slots
 
 // base/version.hpp --------------------------------------------------------------------------------
 // The version, and the language that is needed.
@@ -1057,6 +1070,24 @@ class Guard {
   // Asked for a script that may run and whose Judgement is not complete, where files must be known:
   // false when it cannot be read as a shell reads it. The script is then refused.
   virtual bool can_read(std::string_view script, std::string_view work_dir) const = 0;
+  // Says whether a program may run that is given this code in a file. `argv`: the program and its
+  // options, without the file. Judged as the script that gives it the same code in a here-string.
+  virtual Judgement judge_code(const std::vector<std::string>& argv, std::string_view code,
+                               std::string_view work_dir) const {
+    std::string script;
+    const auto add = [&script](std::string_view word) {
+      script += '\'';
+      for (const char c : word) {
+        if (c == '\'') script += "'\\'";
+        script += c;
+      }
+      script += "' ";
+    };
+    for (const std::string& word : argv) add(word);
+    script += "<<< ";
+    add(code);
+    return judge(script, work_dir, false);
+  }
 
  protected:
   Guard() = default;
@@ -1091,6 +1122,11 @@ class Policy final : public Guard {
 
   // In strict mode a script that cannot be read is refused; in compat mode it may run.
   bool can_read(std::string_view script, std::string_view work_dir) const override;
+
+  // In strict mode what the code would start is judged, as far as its text shows it: by the rules
+  // and by the patterns of what is blocked and asked about. `allowed` is for the command alone.
+  Judgement judge_code(const std::vector<std::string>& argv, std::string_view code,
+                       std::string_view work_dir) const override;
 
   // The sanitizer's rules in the order of judgement.
   static std::vector<RuleInfo> rules();
@@ -1233,7 +1269,9 @@ struct ProcessOptions {
   // That directory, opened by the caller and borrowed until the end; spill_dir then only names it.
   int spill_dir_fd = -1;
   std::size_t spill_above = unbounded;
-  bool hash_output = false;  // sets OutputCounts::sha256; about 4 ms of processor time per MiB
+  // Sets OutputCounts::sha256. Per MiB of output this takes 0.7 ms of processor time where the
+  // processor has instructions for it (x86 with SHA extensions, ARMv8), and about 4 ms elsewhere.
+  bool hash_output = false;
   std::uint64_t max_spill = std::uint64_t{1}
                             << 30;  // bytes per file, or unbounded; the rest is not written
 
@@ -1496,7 +1534,8 @@ struct Command {
   bool background = false;
   // The shell that reads `script`: a program that knows -c. Empty: the executor's.
   std::string interpreter = {};
-  // What `argv` is given to run in a file, for the audit record. No policy reads it.
+  // What `argv` is given to run in a file, which is its last word: judged by Guard::judge_code(),
+  // and kept in the audit record.
   std::string code = {};
 
   // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the caller of run(),
@@ -1669,6 +1708,16 @@ struct ExecutorOptions {
   // lead to public addresses, or to addresses that are listed, too. What is refused is in a note of
   // the result. A place has no way to the world by this but through this host.
   std::vector<std::string> allowed_domains = {};
+  // What they may not reach, whatever is allowed: names, addresses and sets as above, each with a
+  // port or for all of them, and with a reason for the caller behind a `=`
+  // ("*.example.org=use the mirror").
+  std::vector<std::string> denied_domains = {};
+  // Where the world is behind another proxy: http://[USER:PASSWORD@]HOST[:PORT], through which all
+  // connections go but those to this host and to direct_domains, which are as in NO_PROXY (a name
+  // with all below it, an address, "*"). It resolves the names, so that addresses are not judged
+  // here; commands do not see its credentials.
+  std::string parent_proxy = {};
+  std::vector<std::string> direct_domains = {};
   // Where commands have a HOME that is not this process's user's, in a private home or a container,
   // and no .gitconfig in it, there is one with that user's user.name and user.email, as his own
   // files for git say them when the executor is made, so that `git commit` works; with nothing else
@@ -1681,11 +1730,20 @@ struct ExecutorOptions {
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
   // line before it, and ends with "hash", the SHA-256 of all that stands before that member, so
-  // that `codeexec-mcp --verify-audit` sees what was changed, left out or put in (but for the whole
-  // file replaced, or its last lines cut off: keep the last hash elsewhere to notice that).
-  // Several programs may write to one file. A file that goes away is made anew, which a member
-  // "notice" reports. What cannot be written waits in memory, up to 1 MiB.
+  // that `codeexec-mcp --verify-audit` sees what was changed, left out or put in. While a program
+  // writes to it, it also notices when its own last record is gone, or the file: a member "notice"
+  // of the next record and a note of that result report it. What is replaced or cut off when no
+  // program writes shows by a key, by the last hash kept elsewhere, or by the log of the system.
+  // Several programs may write to one file. What cannot be written waits in memory, up to 1 MiB.
   std::string audit_file = {};
+  // A file of at least 16 bytes (at most 4 KiB) that is the key of the hashes: "hmac" in place of
+  // "hash", HMAC-SHA-256. Without it no line can be made that --verify-audit accepts with it. It
+  // must lie where commands can neither read nor write.
+  std::string audit_key = {};
+  // The socket of the log of the system, usually /dev/log: each record goes there, too, in the form
+  // of RFC 5424, without output and with at most 2 KiB of the command; "hash" is that of its line
+  // in audit_file. What cannot be sent is a note of the result.
+  std::string audit_syslog = {};
   std::size_t audit_output = 0;  // bytes of each stream in a record, its head and its tail; 0: none
   // Called in the thread that ends the command, for one at a time. It must not wait for another
   // command of this executor, which could not be recorded meanwhile.
@@ -1701,11 +1759,10 @@ class CommandNetwork;  // internal: what serves connections of commands by the n
 struct ExecutorWings {
   // Of ExecutorOptions::policy.
   Expected<std::shared_ptr<const Guard>> (*guard)(const PolicyOptions& policy) = nullptr;
-  // Of audit_file.
-  Expected<std::shared_ptr<AuditLog>> (*audit)(const std::string& path) = nullptr;
+  // Of audit_file and audit_syslog.
+  Expected<std::shared_ptr<AuditLog>> (*audit)(const ExecutorOptions& options) = nullptr;
   // Of allowed_domains.
-  Expected<std::shared_ptr<CommandNetwork>> (*network)(const std::vector<std::string>& domains) =
-      nullptr;
+  Expected<std::shared_ptr<CommandNetwork>> (*network)(const ExecutorOptions& options) = nullptr;
   // Judges the commands in place of a policy, whose lists and rules are errors then. Without this
   // and `guard` no command is judged; delete_guard and roots that are not writable are errors, too.
   std::shared_ptr<const Guard> own_guard = {};
@@ -1714,8 +1771,8 @@ struct ExecutorWings {
 };
 
 // Defined in the wings TOOLS and NETWORK; create_guard() in POLICY.
-Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path);
-Expected<std::shared_ptr<CommandNetwork>> open_network(const std::vector<std::string>& domains);
+Expected<std::shared_ptr<AuditLog>> open_audit_log(const ExecutorOptions& options);
+Expected<std::shared_ptr<CommandNetwork>> open_network(const ExecutorOptions& options);
 
 // Inline, so that only a program that calls it needs those wings.
 inline ExecutorWings ExecutorWings::all() {
@@ -2740,7 +2797,10 @@ struct UserContainerOptions {
   std::uint64_t max_artifact = std::uint64_t{50} << 20;     // bytes of a file that is handed over
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
   PolicyOptions policy = PolicyOptions();  // of commands; its enable_sudo is set
-  std::string audit_file = {};             // of all that is done for users; see ExecutorOptions
+  // Of all that is done for users; see ExecutorOptions.
+  std::string audit_file = {};
+  std::string audit_key = {};
+  std::string audit_syslog = {};
   std::size_t audit_output = 0;
 };
 
@@ -3379,6 +3439,10 @@ inline int server_main(int argc, char** argv) {
 
 }  // namespace v0_1
 }  // namespace codeexec
+#pragma pop_macro("check")
+#pragma pop_macro("signals")
+#pragma pop_macro("slots")
+
 #endif  // CODEEXEC_HPP
 
 // Editors that cannot know about the macro should still colour the code below.
@@ -3413,6 +3477,13 @@ inline int server_main(int argc, char** argv) {
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+
+#pragma push_macro("check")
+#pragma push_macro("signals")
+#pragma push_macro("slots")
+#undef check
+#undef signals
+#undef slots
 
 // What the parts share. Wings in files of their own find each other's by its name.
 #if !defined(CODEEXEC_INNER)
@@ -3488,6 +3559,7 @@ inline int server_main(int argc, char** argv) {
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
@@ -3510,22 +3582,37 @@ static_assert(sizeof(off_t) >= 8,
 namespace codeexec {
 inline namespace v0_1 {
 
+CODEEXEC_INNER {
+
+using Sha256State = std::array<std::uint32_t, 8>;
+inline constexpr std::size_t sha256_block_size = 64;
+
+// Takes blocks into the state of a hash.
+using Sha256Blocks = void (*)(Sha256State& state, const unsigned char* blocks, std::size_t count);
+Sha256Blocks plain_sha256();
+// By instructions of the processor. Null: it has none, or the compiler knows none.
+Sha256Blocks fast_sha256();
+
+}  // inner
+
 namespace detail {
 
 // SHA-256 of what comes in pieces.
 class Sha256 {
  public:
+  Sha256() : Sha256(fast_sha256()) {}
+  // Null: in plain C++.
+  explicit Sha256(Sha256Blocks take_blocks);
   void add(std::string_view bytes);
   // Of all that was added so far, in 64 hexadecimal digits.
   std::string hex() const;
 
  private:
-  void take_block(const unsigned char* block);
-
-  std::uint32_t state_[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                             0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  Sha256Blocks take_blocks_;
+  Sha256State state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::uint64_t size_ = 0;
-  unsigned char block_[64] = {};
+  unsigned char block_[sha256_block_size] = {};  // the last one, as far as it has come
 };
 
 }  // namespace detail
@@ -4699,81 +4786,27 @@ std::string_view help_in(std::string_view said, const NameTable& table) {
 }  // inner
 
 // base/sha256.cpp ---------------------------------------------------------------------------------
-// SHA-256 (FIPS 180-4).
-
-namespace {
-
-constexpr std::uint32_t sha256_constants[64] = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
-    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
-    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
-    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
-    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
-    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
-    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
-    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
-
-std::uint32_t rotate_right(std::uint32_t value, unsigned bits) {
-  return (value >> bits) | (value << (32 - bits));
-}
-
-inline void sha256_round(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t& d,
-                         std::uint32_t e, std::uint32_t f, std::uint32_t g, std::uint32_t& h,
-                         std::uint32_t constant) {
-  const std::uint32_t first = h + constant + ((e & f) ^ (~e & g)) +
-                              (rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25));
-  const std::uint32_t second = ((a & b) ^ (a & c) ^ (b & c)) +
-                               (rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22));
-  d += first;
-  h = first + second;
-}
-
-}  // namespace
+// SHA-256 of what comes in pieces.
 
 namespace detail {
 
-void Sha256::take_block(const unsigned char* block) {
-  std::uint32_t schedule[64];
-  for (std::size_t i = 0; i < 16; ++i)
-    schedule[i] = std::uint32_t{block[4 * i]} << 24 | std::uint32_t{block[4 * i + 1]} << 16 |
-                  std::uint32_t{block[4 * i + 2]} << 8 | std::uint32_t{block[4 * i + 3]};
-  for (std::size_t i = 16; i < 64; ++i) {
-    const std::uint32_t a = schedule[i - 15];
-    const std::uint32_t b = schedule[i - 2];
-    schedule[i] = schedule[i - 16] + schedule[i - 7] +
-                  (rotate_right(a, 7) ^ rotate_right(a, 18) ^ (a >> 3)) +
-                  (rotate_right(b, 17) ^ rotate_right(b, 19) ^ (b >> 10));
-  }
-  std::uint32_t v[8];
-  std::copy(std::begin(state_), std::end(state_), v);
-  // The eight words change places with each round; so do the arguments here.
-  for (std::size_t i = 0; i < 64; i += 8) {
-    const std::uint32_t* const w = schedule + i;
-    const std::uint32_t* const k = sha256_constants + i;
-    sha256_round(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], w[0] + k[0]);
-    sha256_round(v[7], v[0], v[1], v[2], v[3], v[4], v[5], v[6], w[1] + k[1]);
-    sha256_round(v[6], v[7], v[0], v[1], v[2], v[3], v[4], v[5], w[2] + k[2]);
-    sha256_round(v[5], v[6], v[7], v[0], v[1], v[2], v[3], v[4], w[3] + k[3]);
-    sha256_round(v[4], v[5], v[6], v[7], v[0], v[1], v[2], v[3], w[4] + k[4]);
-    sha256_round(v[3], v[4], v[5], v[6], v[7], v[0], v[1], v[2], w[5] + k[5]);
-    sha256_round(v[2], v[3], v[4], v[5], v[6], v[7], v[0], v[1], w[6] + k[6]);
-    sha256_round(v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[0], w[7] + k[7]);
-  }
-  for (std::size_t i = 0; i < 8; ++i) state_[i] += v[i];
-}
+Sha256::Sha256(Sha256Blocks take_blocks)
+    : take_blocks_(take_blocks ? take_blocks : plain_sha256()) {}
 
 void Sha256::add(std::string_view bytes) {
   while (!bytes.empty()) {
     const std::size_t at = size_ % sizeof block_;
-    const std::size_t count = std::min(bytes.size(), sizeof block_ - at);
-    const bool whole = count == sizeof block_;
-    if (whole)
-      take_block(reinterpret_cast<const unsigned char*>(bytes.data()));
-    else
-      std::memcpy(block_ + at, bytes.data(), count);
+    const auto* const given = reinterpret_cast<const unsigned char*>(bytes.data());
+    std::size_t count = bytes.size() - bytes.size() % sizeof block_;
+    if (at == 0 && count > 0) {
+      take_blocks_(state_, given, count / sizeof block_);
+    } else {
+      count = std::min(bytes.size(), sizeof block_ - at);
+      std::memcpy(block_ + at, given, count);
+      if (at + count == sizeof block_) take_blocks_(state_, block_, 1);
+    }
     size_ += count;
     bytes.remove_prefix(count);
-    if (!whole && at + count == sizeof block_) take_block(block_);
   }
 }
 
@@ -4800,6 +4833,241 @@ std::string sha256(std::string_view bytes) {
   detail::Sha256 hash;
   hash.add(bytes);
   return hash.hex();
+}
+
+}  // inner
+
+// base/sha256_blocks.cpp --------------------------------------------------------------------------
+// SHA-256 (FIPS 180-4) of whole blocks: in plain C++, and by the instructions that processors have
+// for it. Those are used without the compilers' headers for them, which take long to compile.
+
+// gcc and clang, for two kinds of processors. Other compilers say that they are gcc, too, and lack
+// what is used of it.
+#ifndef CODEEXEC_HAS_SHA_INSTRUCTIONS
+#if defined(__GNUC__) && !defined(__EDG__) && !defined(__NVCOMPILER) && \
+    (defined(__x86_64__) || (defined(__aarch64__) && defined(__AARCH64EL__)))
+#define CODEEXEC_HAS_SHA_INSTRUCTIONS 1
+#else
+#define CODEEXEC_HAS_SHA_INSTRUCTIONS 0
+#endif
+#endif
+
+namespace {
+
+alignas(16) constexpr std::uint32_t sha256_constants[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+
+std::uint32_t rotate_right(std::uint32_t value, unsigned bits) {
+  return (value >> bits) | (value << (32 - bits));
+}
+
+inline void sha256_round(std::uint32_t a, std::uint32_t b, std::uint32_t c, std::uint32_t& d,
+                         std::uint32_t e, std::uint32_t f, std::uint32_t g, std::uint32_t& h,
+                         std::uint32_t constant) {
+  const std::uint32_t first = h + constant + ((e & f) ^ (~e & g)) +
+                              (rotate_right(e, 6) ^ rotate_right(e, 11) ^ rotate_right(e, 25));
+  const std::uint32_t second = ((a & b) ^ (a & c) ^ (b & c)) +
+                               (rotate_right(a, 2) ^ rotate_right(a, 13) ^ rotate_right(a, 22));
+  d += first;
+  h = first + second;
+}
+
+void take_block(Sha256State& state, const unsigned char* block) {
+  std::uint32_t schedule[64];
+  for (std::size_t i = 0; i < 16; ++i)
+    schedule[i] = std::uint32_t{block[4 * i]} << 24 | std::uint32_t{block[4 * i + 1]} << 16 |
+                  std::uint32_t{block[4 * i + 2]} << 8 | std::uint32_t{block[4 * i + 3]};
+  for (std::size_t i = 16; i < 64; ++i) {
+    const std::uint32_t a = schedule[i - 15];
+    const std::uint32_t b = schedule[i - 2];
+    schedule[i] = schedule[i - 16] + schedule[i - 7] +
+                  (rotate_right(a, 7) ^ rotate_right(a, 18) ^ (a >> 3)) +
+                  (rotate_right(b, 17) ^ rotate_right(b, 19) ^ (b >> 10));
+  }
+  std::uint32_t v[8];
+  std::copy(std::begin(state), std::end(state), v);
+  // The eight words change places with each round; so do the arguments here.
+  for (std::size_t i = 0; i < 64; i += 8) {
+    const std::uint32_t* const w = schedule + i;
+    const std::uint32_t* const k = sha256_constants + i;
+    sha256_round(v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], w[0] + k[0]);
+    sha256_round(v[7], v[0], v[1], v[2], v[3], v[4], v[5], v[6], w[1] + k[1]);
+    sha256_round(v[6], v[7], v[0], v[1], v[2], v[3], v[4], v[5], w[2] + k[2]);
+    sha256_round(v[5], v[6], v[7], v[0], v[1], v[2], v[3], v[4], w[3] + k[3]);
+    sha256_round(v[4], v[5], v[6], v[7], v[0], v[1], v[2], v[3], w[4] + k[4]);
+    sha256_round(v[3], v[4], v[5], v[6], v[7], v[0], v[1], v[2], w[5] + k[5]);
+    sha256_round(v[2], v[3], v[4], v[5], v[6], v[7], v[0], v[1], w[6] + k[6]);
+    sha256_round(v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[0], w[7] + k[7]);
+  }
+  for (std::size_t i = 0; i < 8; ++i) state[i] += v[i];
+}
+
+void take_blocks_plainly(Sha256State& state, const unsigned char* blocks, std::size_t count) {
+  for (; count > 0; --count, blocks += sha256_block_size) take_block(state, blocks);
+}
+
+#if CODEEXEC_HAS_SHA_INSTRUCTIONS
+
+// Four words, the first in the lowest bits.
+typedef std::uint32_t Words __attribute__((vector_size(16)));
+
+#if defined(__x86_64__)
+
+#define CODEEXEC_SHA256_TARGET __attribute__((target("sha,sse4.1")))
+
+struct CpuId {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+};
+
+CpuId cpuid(unsigned leaf) {
+  CpuId id;
+  __asm__ volatile("cpuid" : "=a"(id.a), "=b"(id.b), "=c"(id.c), "=d"(id.d) : "a"(leaf), "c"(0));
+  return id;
+}
+
+bool has_instructions() {
+  constexpr unsigned ssse3_and_sse41 = 1u << 9 | 1u << 19;
+  constexpr unsigned sha = 1u << 29;
+  return cpuid(0).a >= 7 && (cpuid(1).c & ssse3_and_sse41) == ssse3_and_sse41 &&
+         (cpuid(7).b & sha) != 0;
+}
+
+// The eight words as the instructions take them: f e b a, and h g d c.
+struct Halves {
+  Words first, second;
+};
+
+inline Halves CODEEXEC_SHA256_TARGET halves_of(const Sha256State& s) {
+  return {Words{s[5], s[4], s[1], s[0]}, Words{s[7], s[6], s[3], s[2]}};
+}
+
+inline Sha256State CODEEXEC_SHA256_TARGET whole_of(const Halves& h) {
+  return {h.first[3], h.first[2], h.second[3], h.second[2],
+          h.first[1], h.first[0], h.second[1], h.second[0]};
+}
+
+inline void CODEEXEC_SHA256_TARGET four_rounds(Halves& h, Words words) {
+  typedef int V __attribute__((vector_size(16)));
+  const Words others = {words[2], words[3], 0, 0};
+  h.second = Words(__builtin_ia32_sha256rnds2(V(h.second), V(h.first), V(words)));
+  h.first = Words(__builtin_ia32_sha256rnds2(V(h.first), V(h.second), V(others)));
+}
+
+// The schedule goes on: four words from the sixteen before.
+inline Words CODEEXEC_SHA256_TARGET next_words(Words a, Words b, Words c, Words d) {
+  typedef int V __attribute__((vector_size(16)));
+  const Words sum = Words(__builtin_ia32_sha256msg1(V(a), V(b))) + Words{c[1], c[2], c[3], d[0]};
+  return Words(__builtin_ia32_sha256msg2(V(sum), V(d)));
+}
+
+#else
+
+#define CODEEXEC_SHA256_TARGET
+
+// For this instruction alone, whatever the program is compiled for.
+#define CODEEXEC_SHA256_ASM(text) ".arch_extension sha2\n" text
+
+bool has_instructions() {
+#if defined(__ARM_FEATURE_SHA2) || defined(__ARM_FEATURE_CRYPTO)
+  return true;
+#elif defined(__linux__)
+  constexpr unsigned long sha2 = 1ul << 6;
+  return (::getauxval(AT_HWCAP) & sha2) != 0;
+#else
+  return false;
+#endif
+}
+
+struct Halves {
+  Words first, second;
+};
+
+inline Halves halves_of(const Sha256State& s) {
+  return {Words{s[0], s[1], s[2], s[3]}, Words{s[4], s[5], s[6], s[7]}};
+}
+
+inline Sha256State whole_of(const Halves& h) {
+  return {h.first[0],  h.first[1],  h.first[2],  h.first[3],
+          h.second[0], h.second[1], h.second[2], h.second[3]};
+}
+
+inline void four_rounds(Halves& h, Words words) {
+  const Words before = h.first;
+  __asm__(CODEEXEC_SHA256_ASM("sha256h %q0, %q1, %2.4s")
+          : "+w"(h.first)
+          : "w"(h.second), "w"(words));
+  __asm__(CODEEXEC_SHA256_ASM("sha256h2 %q0, %q1, %2.4s")
+          : "+w"(h.second)
+          : "w"(before), "w"(words));
+}
+
+// The schedule goes on: four words from the sixteen before.
+inline Words next_words(Words a, Words b, Words c, Words d) {
+  __asm__(CODEEXEC_SHA256_ASM("sha256su0 %0.4s, %1.4s") : "+w"(a) : "w"(b));
+  __asm__(CODEEXEC_SHA256_ASM("sha256su1 %0.4s, %1.4s, %2.4s") : "+w"(a) : "w"(c), "w"(d));
+  return a;
+}
+
+#undef CODEEXEC_SHA256_ASM
+
+#endif
+
+inline Words CODEEXEC_SHA256_TARGET words_at(const unsigned char* bytes) {
+  std::uint32_t w[4];
+  std::memcpy(w, bytes, sizeof w);
+  return Words{__builtin_bswap32(w[0]), __builtin_bswap32(w[1]), __builtin_bswap32(w[2]),
+               __builtin_bswap32(w[3])};
+}
+
+void CODEEXEC_SHA256_TARGET take_blocks_by_instructions(Sha256State& state,
+                                                        const unsigned char* blocks,
+                                                        std::size_t count) {
+  Halves halves = halves_of(state);
+  for (; count > 0; --count, blocks += sha256_block_size) {
+    const Halves before = halves;
+    Words a = words_at(blocks);
+    Words b = words_at(blocks + 16);
+    Words c = words_at(blocks + 32);
+    Words d = words_at(blocks + 48);
+    for (std::size_t i = 0; i < 64; i += 4) {
+      Words constants;
+      std::memcpy(&constants, sha256_constants + i, sizeof constants);
+      four_rounds(halves, a + constants);
+      const Words next = next_words(a, b, c, d);
+      a = b;
+      b = c;
+      c = d;
+      d = next;
+    }
+    halves.first += before.first;
+    halves.second += before.second;
+  }
+  state = whole_of(halves);
+}
+
+#undef CODEEXEC_SHA256_TARGET
+
+#endif  // CODEEXEC_HAS_SHA_INSTRUCTIONS
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Sha256Blocks plain_sha256() { return take_blocks_plainly; }
+
+Sha256Blocks fast_sha256() {
+#if CODEEXEC_HAS_SHA_INSTRUCTIONS
+  static const bool is_there = has_instructions();
+  if (is_there) return take_blocks_by_instructions;
+#endif
+  return nullptr;
 }
 
 // base/text.cpp -----------------------------------------------------------------------------------
@@ -7887,13 +8155,22 @@ struct Text {
 // A text as a command gets it, after expansion and removal of quotes.
 struct Word : Text {
   bool process = false;  // is a process substitution: <( ) or >( )
-  // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
-  // name.
-  std::uint16_t unset = 0;
+  // Those that are not 0: hashes of the names of variables that nothing in the script can have set,
+  // which are unknown parts of it.
+  std::array<std::uint16_t, 4> unset = {};
   std::size_t begin = 0;  // the bytes of the script it was written in; of a string that a command
   std::size_t end = 0;    // runs (eval '...'), the bytes of that command
   // Of <( ): what can be read from it; null: that is not known. It lives as long as the walk.
   const Input* printed = nullptr;
+
+  // With more of them, the others are parts that may be anything.
+  void add_unset(std::uint16_t name) {
+    for (std::uint16_t& place : unset)
+      if (place == 0) {
+        place = name;
+        return;
+      }
+  }
 };
 
 // NAME=value in front of a command; of an array, the elements with one blank between them; of
@@ -8246,6 +8523,7 @@ class ShellScopes {
   void set_attribute(std::string_view name, char attribute);
   // After declare -n, any name may stand for another variable.
   void use_references();
+  bool uses_references() const { return references_; }
 
   // Between the two, `recording` gets what is read of what was there before its frame.
   void begin_recording(ShellRecording& recording);
@@ -8349,6 +8627,7 @@ struct ShellPart {
     command,     // $( ) and backquotes: `node`
     process,     // <( ) and >( ): `node`
     arithmetic,  // $(( )): `operand`
+    again,       // no text: `operand` is a quoted text before it, which bash expands once more
   };
   Kind kind = Kind::literal;
   bool quoted = false;
@@ -8672,10 +8951,16 @@ class ShellRunner {
   void run_subshell(std::uint32_t index);
   // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk.
   void run_text(std::string text, const shell::Command& command, bool tolerant);
-  // Expands a string for the commands in it.
+  // Expands a string as in double quotes, for the commands in it.
   void run_expansion_text(std::string_view text);
-  // The same, if it has substitutions.
+  // The same, if it has expansions.
   void run_substitutions(std::string_view text);
+  // The same, if it has a subscript, which bash evaluates where it takes a text for a name.
+  void run_subscript(std::string_view text);
+  // The same, if it has a substitution: what becomes of the text is not known from here on.
+  void run_lost_text(std::string_view text);
+  // The same for a prompt, where a backslash and digits stand for a character.
+  void run_prompt_text(std::string_view text);
   // The same for arithmetic: bash evaluates variables in it, and the subscripts they contain.
   void run_arithmetic_text(std::string_view text);
   // The same for subscripts in words: builtins that take names of variables evaluate them, as in
@@ -8684,6 +8969,11 @@ class ShellRunner {
   // The same for a value: bash evaluates subscripts where it takes values for arithmetic or for a
   // name, and expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
+  // Reports that the shell may run any text here.
+  void run_anything();
+  // True for the arrays that decide what command a name is.
+  bool is_command_table(std::string_view name) const;
+  void run_table_entry(std::string_view table, std::string_view name, std::string_view value);
   // Handlers see what the variables are in the end, too.
   void run_traps();
 
@@ -8715,6 +9005,9 @@ class ShellRunner {
 
  private:
   static constexpr std::size_t max_parts = 16;  // of a loop over more values
+
+  // Runs a text of ours in the place of the node that runs.
+  void run_here(std::string text);
 
   void run_background(std::uint32_t index, const ShellNode& node);
   void run_foreground(std::uint32_t index, const ShellNode& node);
@@ -8756,6 +9049,9 @@ class ShellSimple {
 
  private:
   void run_once();
+  void expand_words(std::vector<shell::Word>& out);
+  // True if a word is NAME=value, NAME+=value or NAME[subscript]=value.
+  bool is_assignment(std::uint32_t word) const;
   // True if an assignment in front of the command is for it alone.
   bool is_temporary(std::string_view name) const;
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);
@@ -9082,6 +9378,7 @@ class ShellExpander : ShellFields {
   void add_alternative(const ShellPart& part, const ShellParameter& parameter, bool empty);
   // The others change each element.
   void edit(const ShellPart& part, ShellParameter& parameter);
+  void run_prompt(const ShellParameter& parameter);
 
   void add_operand(const ShellPart& part);
   // ${name:+word} of a variable that may be set or not: both are reported.
@@ -9462,7 +9759,9 @@ enum class ShellVerb {
   eval,
   exec,
   exit,
+  fix,
   hash,
+  history,
   leave,
   let,
   pop_directory,
@@ -9521,6 +9820,8 @@ class ShellBuiltin : ShellVerbs {
   void run_compgen();
   void run_declare();
   void run_eval();
+  // history -s COMMAND: fc may run it.
+  void run_history();
   // hash -p FILE NAME: from here on, NAME is FILE.
   void run_hash();
   // Any operand that can be a name may be assigned anything. That of -C is a command.
@@ -9572,7 +9873,7 @@ class ShellPrinter : ShellVerbs {
 
 // A command is reported first, and does what it does then. What it does is found in three steps:
 //
-//   name_at()           behind `command -p`, `builtin --`
+//   name_at()           behind `command -p`, `builtin --`, `jobs -x`
 //   shell_verb_of()     the verb: a row of known_verbs
 //   ShellBuiltin::run() a function for each verb, or ShellPrinter for those that print
 //
@@ -9585,6 +9886,7 @@ class ShellPrinter : ShellVerbs {
 //   declare, local ...      values and attributes; in a function, local variables
 //   eval, trap, compgen     what the commands in a string do
 //   exec < file             another standard input
+//   history -s, fc          a command that fc runs
 //   read, mapfile, getopts  variables, of lines if the input is known
 //   set, shift              the positional parameters, under positional_key
 //   let, unset              variables; subscripts in their operands are run
@@ -9636,8 +9938,10 @@ constexpr KnownVerb known_verbs[] = {
     {"exit", ShellVerb::exit},
     {"export", ShellVerb::declare},
     {"false", ShellVerb::silent},
+    {"fc", ShellVerb::fix},
     {"getopts", ShellVerb::read},
     {"hash", ShellVerb::hash},
+    {"history", ShellVerb::history},
     {"let", ShellVerb::let},
     {"local", ShellVerb::declare},
     {"ls", ShellVerb::ls},
@@ -9687,9 +9991,10 @@ ShellVerb shell_verb_of(std::string_view name) {
 
 std::size_t ShellBuiltin::name_at(const std::vector<shell::Word>& words) {
   std::size_t at = 0;
-  while (at + 1 < words.size() && is_any(words[at].text, "command", "builtin")) {
+  while (at + 1 < words.size() && is_any(words[at].text, "command", "builtin", "jobs")) {
+    if (words[at].text == "jobs" && words[at + 1].text != "-x") break;
     ++at;
-    while (at + 1 < words.size() && is_any(words[at].text, "-p", "--")) ++at;
+    while (at + 1 < words.size() && is_any(words[at].text, "-p", "-x", "--")) ++at;
   }
   return at;
 }
@@ -9734,8 +10039,14 @@ void ShellBuiltin::run() {
     case ShellVerb::exit:  // whether the list writes more behind it is not known
     case ShellVerb::none:
       return output_.write_unknown();
+    case ShellVerb::fix:
+      if (at_ + 1 == words_.size() || !starts_with(words_[at_ + 1].text, "-l"sv))
+        runner_.run_anything();
+      return output_.write_unknown();
     case ShellVerb::hash:
       return run_hash();
+    case ShellVerb::history:
+      return run_history();
     case ShellVerb::leave:
       scopes_.left = std::max(scopes_.left,
                               words_[0].text == "return" ? ShellLeft::function : ShellLeft::loop);
@@ -9875,6 +10186,7 @@ void ShellBuiltin::run_declare() {
     ShellText text = word;
     text.text.erase(0, equals + 1);
     text.home = starts_with(text.text, "~"sv);
+    if (changes_value) runner_.run_value(name, scalar_value(text));
     if (changes_value || append) text = unknown_text();
     runner_.assign(name, scalar_value(std::move(text)));
     if (keeps_value) scopes_.set_attribute(name, 'r');
@@ -9906,6 +10218,14 @@ void ShellBuiltin::run_compgen() {
   }
 }
 
+void ShellBuiltin::run_history() {
+  output_.write_unknown();
+  if (at_ + 2 >= words_.size() || words_[at_ + 1].text != "-s") return;
+  std::string text;
+  for (std::size_t i = at_ + 2; i < words_.size(); ++i) append_all(text, "% ", {words_[i].text});
+  runner_.run_text(std::move(text), command_, true);
+}
+
 void ShellBuiltin::run_hash() {
   for (std::size_t i = at_ + 1; i + 2 < words_.size(); ++i)
     if (ends_with(words_[i].text, "p"sv) && starts_with(words_[i].text, "-"sv))
@@ -9926,6 +10246,9 @@ void ShellBuiltin::run_set() {
     } else if (is_any(word, "-o", "+o")) {
       ++i;
     }
+    // With history expansion a shell changes lines before it reads them.
+    if (word == "-H" || (word == "-o" && i < words_.size() && words_[i].text == "histexpand"))
+      runner_.run_anything();
   }
   if (!given && i >= words_.size()) return;
   ShellValue value = empty_array();
@@ -10061,6 +10384,7 @@ class ShellWordParser : public ShellScanner {
   enum class Context {
     command,
     pattern,  // after =~ in [[ ]], where ( and | belong to it
+    element,  // of an array, where it may begin with [subscript]=
   };
 
   // The expansion that begins here with $, a backquote, <( or >(.
@@ -10071,6 +10395,9 @@ class ShellWordParser : public ShellScanner {
   // NUL bytes in it are unknown parts of a payload.
   void add_literal(std::string_view text, bool quoted);
   void add_quoted_literal(std::string_view text);
+  // Text in quotes is expanded again where bash evaluates it, as in ${a['$(command)']}: adds a part
+  // for each such text in pending_parts[from] and behind it.
+  virtual void add_again(std::size_t from) = 0;
   // Reads a word of which at least one character is there.
   std::uint32_t parse_word(Context context = Context::command, bool assigned_value = false);
   void note_braces(std::string_view text);
@@ -10098,6 +10425,7 @@ class ShellExpansionParser : public ShellWordParser {
   // list. Only some lists may be empty.
   virtual std::uint32_t parse_list(bool may_be_empty) = 0;
   void read_expansion(ShellQuotes quotes) override;
+  void add_again(std::size_t from) override;
   // $( ), $(( )), ${ }, $name, $'..', $"..", or a plain $.
   void read_dollar(ShellQuotes quotes);
   // Shells join lines even in the middle of $name. The only reason to write that is to hide.
@@ -10128,7 +10456,7 @@ class ShellExpansionParser : public ShellWordParser {
                            bool pattern = true);
 
   // A single quote in "${x:-'..'}" stays in the text, but in bash it hides a closing brace.
-  void read_quote_in_quotes();
+  void read_quote_in_quotes(ShellQuotes quotes);
 };
 
 // Reads what stands in a command beside its words: assignments, redirections, here-documents.
@@ -10151,8 +10479,10 @@ class ShellCommandParser : public ShellExpansionParser {
   std::size_t last_token_end(std::size_t begin) const;
   // NAME=value, NAME+=value, NAME[subscript]=value, NAME=(elements). False: something else stands
   // here, and nothing was consumed. `arrays_only`: in the operands of declare and its like.
-  bool parse_assignment(ShellAssignment& assignment, bool arrays_only);
-  // Behind the bracket that closes the one at `at`, within the word.
+  // `bracket` is set behind the subscript, which bash takes for a part of the word whatever is in
+  // it.
+  bool parse_assignment(ShellAssignment& assignment, bool arrays_only, std::size_t& bracket);
+  // Behind the bracket that closes the one at `at`, or npos: quotes and substitutions hide it.
   std::size_t subscript_end(std::size_t at) const;
   void parse_elements(ShellAssignment& assignment);
   // True if a redirection begins here, with its number or {name}.
@@ -10222,16 +10552,19 @@ std::size_t ShellCommandParser::last_token_end(std::size_t begin) const {
 //
 // parse_assignment() looks ahead to the = and consumes nothing if there is none.
 
-bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arrays_only) {
+bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arrays_only,
+                                          std::size_t& bracket) {
   std::size_t end = at_;
   if (!is_name_start(peek())) return false;
   while (end < text_.size() && is_name_char(text_[end])) ++end;
   assignment.name = text_.substr(at_, end - at_);
   std::size_t subscript = 0;
   // dash takes NAME[subscript]= and NAME+= for the names of commands.
-  if (end < text_.size() && text_[end] == '[' && bash()) {
+  if (end < text_.size() && text_[end] == '[' && bash() && !arrays_only) {
     subscript = end;
-    end = subscript_end(end);
+    end = bracket = subscript_end(end);
+    if (end == std::string_view::npos) unterminated("["sv, subscript);
+    if (failed_) return false;
   }
   const bool append = text_.substr(end, 2) == "+=" && bash();
   if (append) ++end;
@@ -10245,6 +10578,7 @@ bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arra
   if (subscript != 0) {
     at_ = subscript;
     assignment.subscript = read_until(']', "["sv, ShellQuotes::none);
+    if (at_ != bracket) fail_here("subscript that ends in another place"sv);
     if (failed_) return false;
   }
   at_ = end + 1;
@@ -10258,14 +10592,25 @@ bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arra
 }
 
 std::size_t ShellCommandParser::subscript_end(std::size_t at) const {
-  unsigned depth = 0;
+  std::size_t brackets = 0, parentheses = 0;
   for (; at < text_.size(); ++at) {
     const char c = text_[at];
-    if (is_shell_blank(c) || c == '\n' || c == ';' || c == '|' || c == '&') break;
-    if (c == '[') ++depth;
-    if (c == ']' && --depth == 0) return at + 1;
+    if (c == '\\') {
+      ++at;
+    } else if (c == '\'' || c == '`' || c == '"') {
+      for (++at; at < text_.size() && text_[at] != c; ++at)
+        if (text_[at] == '\\' && c != '\'') ++at;
+    } else if (c == '(') {
+      ++parentheses;
+    } else if (c == ')' && parentheses > 0) {
+      --parentheses;
+    } else if (c == '[' && parentheses == 0) {
+      ++brackets;
+    } else if (c == ']' && parentheses == 0 && --brackets == 0) {
+      return at + 1;
+    }
   }
-  return text_.size();
+  return std::string_view::npos;
 }
 
 void ShellCommandParser::parse_elements(ShellAssignment& assignment) {
@@ -10276,7 +10621,7 @@ void ShellCommandParser::parse_elements(ShellAssignment& assignment) {
     if (ends_word(peek()) && !at_process())
       unexpected(" in an array"sv);
     else
-      add(parse_word());
+      add(parse_word(Context::element));
   }
   if (at_end()) return unterminated("array"sv, begin);
   ++at_;
@@ -11099,6 +11444,7 @@ std::uint32_t ShellExpansionParser::read_until(char close, std::string_view what
   const bool outer = std::exchange(in_braces_, close == '}');
   unsigned brackets = 0;
   const bool quoted = quotes != ShellQuotes::none;
+  const CharSet& ends = quoted ? ends_quoted_run : ends_plain_run;
   if (!quoted) read_tilde();
   while (!failed_ && !at_end()) {
     const char c = peek();
@@ -11106,11 +11452,16 @@ std::uint32_t ShellExpansionParser::read_until(char close, std::string_view what
     if (close == ']' && c == '[') ++brackets;
     if (close == ']' && c == ']') --brackets;
     if (c == '\'' && quoted && !pattern) {
-      read_quote_in_quotes();
+      read_quote_in_quotes(quotes);
     } else if (c == '\'' && quoted) {
       read_single_quotes();
     } else if (c == '"' && quoted) {
       read_double_quotes();
+    } else if (close == ']' && !ends.has(c)) {
+      // Brackets in it are counted, so a run ends in front of each.
+      const std::size_t run = at_++;
+      while (!at_end() && !ends.has(peek()) && peek() != '[') ++at_;
+      add_literal(text_.substr(run, at_ - run), quoted);
     } else if (quoted) {
       read_quoted_piece(quotes);
     } else if (at_process()) {
@@ -11125,22 +11476,43 @@ std::uint32_t ShellExpansionParser::read_until(char close, std::string_view what
     unterminated(what, begin);
     return no_index;
   }
-  const std::uint32_t word = end_word(parts, begin, at_);
+  if (close == ']' && bash()) add_again(parts);
+  const std::uint32_t word = failed_ ? no_index : end_word(parts, begin, at_);
   if (close == ']') ++at_;
   return word;
 }
 
-void ShellExpansionParser::read_quote_in_quotes() {
+void ShellExpansionParser::read_quote_in_quotes(ShellQuotes quotes) {
   dialect_dependent_ = true;
-  std::size_t end = at_ + 1;
-  if (bash() && !syntax_.plain_quotes) {
-    syntax_.pairs_quotes = true;
-    end = text_.find('\'', at_ + 1);
-    if (end == std::string_view::npos) return unterminated("single quote"sv, at_);
-    ++end;
+  const std::size_t begin = at_;
+  add_literal(text_.substr(at_++, 1), true);
+  if (!bash() || syntax_.plain_quotes) return;
+  syntax_.pairs_quotes = true;
+  while (!failed_ && !at_end() && peek() != '\'') read_quoted_piece(quotes);
+  if (failed_) return;
+  if (at_end()) return unterminated("single quote"sv, begin);
+  add_literal(text_.substr(at_++, 1), true);
+}
+
+// To bash a subscript is arithmetic: quotes in it are no quotes, except in names of keys. So what
+// stands between them is read as if it stood in double quotes.
+//
+//   ${a['$(x)']}   a[\$(x)]=1   a=(["$(x)"]=1)   {a['$(x)']}>file
+
+void ShellExpansionParser::add_again(std::size_t from) {
+  const std::size_t end = syntax_.pending_parts.size();
+  for (std::size_t i = from; i < end && !failed_; ++i) {
+    const ShellPart part = syntax_.pending_parts[i];
+    if (part.kind != ShellPart::Kind::literal || !part.quoted || part.text.size() < 3 ||
+        part.text.find_first_of("$`") == std::string_view::npos)
+      continue;
+    if (!enter()) return;
+    const ShellOrigin origin = {position(at_), end_position(at_), false};
+    const std::uint32_t word =
+        parse_text(part.text, origin, &ShellParser::parse_here_document_body);
+    --depth_;
+    add_part(ShellPart::Kind::again, true).operand = word;
   }
-  add_literal(text_.substr(at_, end - at_), true);
-  at_ = end;
 }
 
 // shell/editing.cpp -------------------------------------------------------------------------------
@@ -11447,6 +11819,8 @@ void ShellExpander::expand_part(const ShellPart& part, bool operand) {
       return expand_process(part);
     case ShellPart::Kind::arithmetic:
       return expand_arithmetic(part);
+    case ShellPart::Kind::again:
+      return walk_operand(part);
   }
 }
 
@@ -12271,9 +12645,10 @@ std::uint32_t ShellParser::parse_simple() {
     }
     if (ends_word(peek()) && !at_process()) break;
     const bool first = begin_list() == from;
+    std::size_t bracket = 0;
     if (first || declares) {
       ShellAssignment assignment;
-      if (parse_assignment(assignment, !first)) {
+      if (parse_assignment(assignment, !first, bracket)) {
         add_to_chain(syntax_.assignments, assignment, node.assignments);
         continue;
       }
@@ -12281,6 +12656,7 @@ std::uint32_t ShellParser::parse_simple() {
     }
     const std::size_t word_begin = at_;
     const std::uint32_t word = parse_word();
+    if (at_ < bracket) fail_here("blank or operator in a subscript"sv);
     if (failed_) break;
     add(word);
     if (!first) continue;
@@ -12432,7 +12808,7 @@ void ShellExpander::add_parameter(const ShellPart& part, const ShellParameter& p
       if (parameter.all && part.quoted && !single_) word_.split = true;
       if (parameter.state == ShellParameter::State::environment && part.operation != '?' &&
           !part.indirect && walk_.scopes.read(part.text).values.size() == 1)
-        word_.unset = hash_of_name(part.text);
+        word_.add_unset(hash_of_name(part.text));
       return;
     }
     case ShellParameter::State::set:
@@ -12554,9 +12930,8 @@ bool is_plain_pattern(const ShellSyntax& syntax, const ShellPart& part, std::str
 void ShellExpander::edit(const ShellPart& part, ShellParameter& parameter) {
   using State = ShellParameter::State;
   const ShellText operand = runner_.expand_single(part.operand);
-  // ${name@P}: the value is expanded as a prompt.
-  if (part.operation == '@' && operand.text == "P")
-    for (const ShellText& element : parameter.elements) runner_.run_expansion_text(element.text);
+  if (part.operation == '@' && operand.text == "P") run_prompt(parameter);
+  if (part.operation == ':' && walk_.budget.bash()) runner_.run_arithmetic_text(operand.text);
   if (parameter.state != State::set) return;
   bool known = operand.known() && is_plain_pattern(walk_.syntax, part, operand.text);
   if (part.operation == ':' && parameter.many) {
@@ -12566,7 +12941,21 @@ void ShellExpander::edit(const ShellPart& part, ShellParameter& parameter) {
       known = known && element.known() && !element.home &&
               edit_shell_text(part, operand.text, walk_.budget, element.text);
   }
-  if (!known) parameter.state = State::unknown;
+  if (known) return;
+  parameter.state = State::unknown;
+  // Whatever is left of it may be evaluated later.
+  for (const ShellText& element : parameter.elements) runner_.run_lost_text(element.text);
+}
+
+// ${name@P}: the value is expanded as a prompt.
+
+void ShellExpander::run_prompt(const ShellParameter& parameter) {
+  bool known = parameter.state != ShellParameter::State::unknown;
+  for (const ShellText& element : parameter.elements) {
+    known = known && element.known();
+    runner_.run_prompt_text(element.text);
+  }
+  if (!known) runner_.run_anything();
 }
 
 void ShellExpander::add_operand(const ShellPart& part) {
@@ -12717,15 +13106,18 @@ ShellParameter ShellParameters::count() {
 ShellParameter ShellParameters::element(const ShellPart& part) {
   ShellParameter parameter;
   const ShellText subscript = runner_.expand_single(part.subscript);
+  long long index = 0;
+  const bool number = read_decimal(subscript.text, index);
+  const bool all = is_any(subscript.text, "@", "*");
+  if (!number && !all && walk_.budget.bash()) runner_.run_arithmetic_text(subscript.text);
   const ShellValue& value = walk_.scopes.value_of(part.text);
-  if (is_any(subscript.text, "@", "*")) {
+  if (all) {
     parameter.many = true;
     parameter.all = subscript.text == "@";
     read_elements(value, parameter);
     return parameter;
   }
-  long long index = 0;
-  if (value.environment || !read_decimal(subscript.text, index)) {
+  if (value.environment || !number) {
     parameter.state = ShellParameter::State::unknown;
     return parameter;
   }
@@ -12752,8 +13144,11 @@ ShellParameter ShellParameters::indirect(const ShellPart& part) {
   direct.indirect = false;
   direct.operation = 0;
   const ShellParameter named = read(direct);
-  if (part.operation == '*' || part.operation == '@' || named.state != ShellParameter::State::set ||
-      named.elements.size() != 1 || !is_name(named.elements[0].text))
+  for (const ShellText& element : named.elements) runner_.run_subscript(element.text);
+  const bool prefix =
+      part.operand != no_index && size(walk_.syntax.words[part.operand].parts) == 0;  // ${!name*}
+  if (prefix || named.state != ShellParameter::State::set || named.elements.size() != 1 ||
+      !is_name(named.elements[0].text))
     return parameter;
   direct.text = walk_.syntax.keep(named.elements[0].text);
   direct.subscript = no_index;
@@ -12938,6 +13333,9 @@ void ShellPrinter::run_printf() {
   inner.place.output = &printed;
   if (i < words_.size()) ShellPrinter(inner, command_, at_).print(i);
   if (variable.empty()) return output_.append(printed);
+  if (has_nul(printed.text))
+    for (const shell::Word& word : words_) runner_.run_lost_text(word.text);
+  runner_.run_subscript(variable);
   if (is_name(variable))
     runner_.assign(variable, scalar_value(std::move(printed)));
   else
@@ -13077,10 +13475,18 @@ void ShellBuiltin::run_read() {
       runner_.assign_unknown(std::string_view(word).substr(from));
     const std::size_t callback = word.find('C');
     if (callback == std::string::npos) continue;
+    // It gets the number and the text of a line, too.
     if (callback + 1 < word.size())
-      runner_.run_text(word.substr(callback + 1), command_, true);
+      runner_.run_text(concat("% %", {word.substr(callback + 1), unknown_part}), command_, true);
     else if (i + 1 < words_.size())
-      runner_.run_text(words_[i + 1].text, command_, true);
+      runner_.run_text(concat("% %", {words_[i + 1].text, unknown_part}), command_, true);
+  }
+  // What is read may be evaluated later.
+  if (command_.input.kind == shell::Input::Kind::known) {
+    std::string text = command_.input.text;
+    runner_.run_subscript(text);
+    text.erase(std::remove(text.begin(), text.end(), '\\'), text.end());
+    if (text.size() < command_.input.text.size()) runner_.run_subscript(text);
   }
   runner_.assign_unknown("REPLY"sv);
   runner_.assign_unknown("MAPFILE"sv);
@@ -13581,7 +13987,7 @@ void ShellSimple::run_once() {
   ShellScopes& scopes = walk_.scopes;
   ShellBudget& budget = walk_.budget;
   shell::Command command;
-  runner_.expand_words(node_.words, command.words);
+  expand_words(command.words);
   std::uint32_t next = node_.assignments.first;
   const bool temporary = !command.words.empty() && next != no_index;
   if (temporary) scopes.open_frame();
@@ -13603,6 +14009,35 @@ void ShellSimple::run_once() {
   if (!is_special_builtin(command.words[0].text)) return;
   budget.outcome.dialect_dependent = true;
   if (!budget.bash()) scopes.set(changes);
+}
+
+// bash does not split what is assigned by an operand: `export x=$y`. Some POSIX shells do.
+
+void ShellSimple::expand_words(std::vector<shell::Word>& out) {
+  ShellBudget& budget = walk_.budget;
+  bool declares = false, named = false;
+  for (std::size_t i = 0; i < size(node_.words) && !budget.stopped(); ++i) {
+    const std::uint32_t index = walk_.item(node_.words, i);
+    const bool single = declares && is_assignment(index);
+    const std::size_t from = out.size();
+    ShellExpander(runner_, out, single).expand_word(index);
+    if (single && out.back().text.find_first_of(" \t\n") != std::string::npos)
+      budget.outcome.dialect_dependent = true;
+    if (named || !budget.bash() || out.size() == from ||
+        is_any(out[from].text, "command", "builtin"))
+      continue;
+    named = true;
+    declares = is_any(out[from].text, "declare", "typeset", "local", "export", "readonly");
+  }
+}
+
+bool ShellSimple::is_assignment(std::uint32_t word) const {
+  const ShellRange parts = walk_.syntax.words[word].parts;
+  if (size(parts) == 0) return false;
+  const ShellPart& first = walk_.syntax.parts[parts.begin];
+  if (first.quoted || first.kind != ShellPart::Kind::literal) return false;
+  const std::size_t end = first.text.find_first_of("=+[");
+  return end != std::string_view::npos && is_name(first.text.substr(0, end));
 }
 
 bool ShellSimple::is_temporary(std::string_view name) const {
@@ -13647,6 +14082,10 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
   shown.begin = assignment.begin;
   shown.end = assignment.end;
   if (!assignment.declared) command.assignments.push_back(std::move(reported));
+  if (runner_.is_command_table(assignment.name) && assignment.subscript != no_index &&
+      !assignment.append)
+    return runner_.run_table_entry(
+        assignment.name, runner_.expand_single(assignment.subscript).text, value.elements[0].text);
   if (assignment.subscript != no_index) value = with_element(assignment, std::move(value));
   runner_.assign(assignment.name, std::move(value));
 }
@@ -13654,6 +14093,7 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
 ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellValue value) {
   ShellValue whole = walk_.scopes.value_of(assignment.name);
   const ShellText subscript = runner_.expand_single(assignment.subscript);
+  runner_.run_arithmetic_text(subscript.text);
   walk_.budget.charge(whole.elements.size());
   if (whole.unset) whole = ShellValue();
   whole.array = whole.array || whole.environment;
@@ -13715,6 +14155,7 @@ bool ShellSimple::put_subscripted(std::uint32_t index, ShellValue& array) {
   if (close == std::string::npos && !adds) return false;
   const std::string subscript = adds ? std::string() : text.text.substr(1, close - 1);
   text.text.erase(0, close + 2);
+  runner_.run_arithmetic_text(subscript);
   walk_.budget.charge(array.put(subscript, std::move(text)));
   return true;
 }
@@ -13920,27 +14361,83 @@ void ShellRunner::run_text(std::string text, const shell::Command& command, bool
 // Strings that the shell expands by itself.
 //
 // bash takes `unset 'a[$(rm x)]'` for a subscript and expands it: the substitution runs. So a
-// string that may be expanded so is run as an argument of the command `:`.
+// string that may be expanded so is expanded as if it stood in double quotes. What that makes of it
+// may be expanded again, where it has a subscript in it: 'a[b[\$(rm x)]]'.
 
 namespace {
 
-bool has_subscript(std::string_view text) {
-  const std::size_t open = text.find('[');
-  return open != std::string_view::npos && open > 0 && is_name_char(text[open - 1]);
+// Behind the bracket that opens a subscript, or npos.
+std::size_t find_subscript(std::string_view text) {
+  for (std::size_t open = text.find('['); open != std::string_view::npos;
+       open = text.find('[', open + 1))
+    if (open > 0 && is_name_char(text[open - 1])) return open + 1;
+  return std::string_view::npos;
+}
+
+bool has_subscript(std::string_view text) { return find_subscript(text) != std::string_view::npos; }
+
+bool has_expansion(std::string_view text) {
+  return text.find_first_of("$`") != std::string_view::npos;
+}
+
+// In a prompt \044 is a dollar sign.
+std::string with_octal_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t at = 0; at < text.size();) {
+    const char next = at + 1 < text.size() ? text[at + 1] : '\0';
+    if (text[at] == '\\' && next >= '0' && next <= '7')
+      decoded += static_cast<char>(read_digits(text, ++at, 3, 8) & 0xff);
+    else
+      decoded += text[at++];
+  }
+  return decoded;
 }
 
 }  // namespace
 
 void ShellRunner::run_expansion_text(std::string_view text) {
-  shell::Command command;
-  command.begin = walk.here_begin;
-  command.end = walk.here_end;
-  run_text(concat(": \"%\"", {text}), command, true);
+  ShellBudget& budget = walk.budget;
+  if (!budget.charge(text.size()) || !budget.enter(walk.here_begin)) return;
+  walk.syntax.most_simple = 4 * budget.options.limits.max_written;
+  const std::string_view kept = walk.syntax.keep(std::string(text));
+  const auto begin = static_cast<std::uint32_t>(walk.here_begin);
+  const auto end = static_cast<std::uint32_t>(walk.here_end);
+  ShellParser parser(walk.syntax, budget.options, kept, {begin, end, false}, budget.depth);
+  const std::uint32_t word = parser.parse_here_document_body();
+  budget.outcome.dialect_dependent |= parser.dialect_dependent();
+  if (parser.failed() && parser.error().code == ErrorCode::limit)
+    budget.stop(ErrorCode::limit, parser.error().message, walk.here_begin);
+  walk.scopes.for_each_choice([&] {
+    walk.scopes.open_frame();
+    const ShellText made = expand_single(word);
+    walk.scopes.merge_maybe(walk.scopes.take_frame());
+    // The first bracket is that of what has been evaluated now.
+    const std::size_t inner = find_subscript(made.text);
+    if (inner == std::string::npos || made.text == kept) return;
+    run_subscript(std::string_view(made.text).substr(inner));
+  });
+  budget.leave();
 }
 
 void ShellRunner::run_substitutions(std::string_view text) {
-  if (text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos)
-    run_expansion_text(text);
+  if (has_expansion(text)) run_expansion_text(text);
+}
+
+void ShellRunner::run_subscript(std::string_view text) {
+  if (has_subscript(text)) run_substitutions(text);
+}
+
+void ShellRunner::run_lost_text(std::string_view text) {
+  if (text.find("$(") == std::string_view::npos && text.find('`') == std::string_view::npos) return;
+  ShellRunner inner(*this);
+  inner.place.defined = true;
+  inner.run_expansion_text(text);
+}
+
+void ShellRunner::run_prompt_text(std::string_view text) {
+  const std::string decoded = with_octal_decoded(text);
+  if (decoded != text) run_substitutions(decoded);
+  run_substitutions(text);
 }
 
 void ShellRunner::run_arithmetic_text(std::string_view text) {
@@ -13953,8 +14450,11 @@ void ShellRunner::run_arithmetic_text(std::string_view text) {
     while (end < text.size() && is_name_char(text[end])) ++end;
     if (end > at && is_name_start(text[at])) {
       const std::string_view name = text.substr(at, end - at);
-      const ShellValue value = walk.scopes.value_of(name);
-      for (const ShellText& element : value.elements) run_substitutions(element.text);
+      std::vector<std::string> texts;
+      for (const ShellValue& value : walk.scopes.read(name).values)
+        for (const ShellText& element : value.elements)
+          if (has_expansion(element.text)) texts.push_back(std::string(element.text));
+      for (const std::string& one : texts) run_expansion_text(one);
       if (assigns) assign_unknown(name);
     }
     at = std::max(end, at + 1);
@@ -13962,19 +14462,51 @@ void ShellRunner::run_arithmetic_text(std::string_view text) {
 }
 
 void ShellRunner::run_subscripts(const shell::Command& command) {
-  for (const shell::Word& word : command.words)
-    if (has_subscript(word.text)) run_substitutions(word.text);
+  for (const shell::Word& word : command.words) run_subscript(word.text);
 }
 
 void ShellRunner::run_value(std::string_view name, const ShellValue& value) {
-  const bool expanded = is_any(name, "PS4", "BASH_ENV", "ENV");
-  for (const ShellText& element : value.elements)
-    if (expanded || (walk.budget.bash() && has_subscript(element.text)))
-      run_substitutions(element.text);
+  const bool prompt = is_any(name, "PS0", "PS1", "PS2", "PS4", "BASH_ENV", "ENV");
+  for (const ShellText& element : value.elements) {
+    if (name == "PS4"sv && element.text == unknown_part && !value.environment) run_anything();
+    if (prompt)
+      run_prompt_text(element.text);
+    else if (walk.budget.bash())
+      run_subscript(element.text);
+    // declare -l stores it in small letters.
+    if (walk.scopes.has_attribute(name, 'i') && has_subscript(element.text))
+      run_substitutions(in_lower_case(element.text));
+    // A reference may be the name of a prompt.
+    if (walk.scopes.uses_references()) run_lost_text(element.text);
+  }
+}
+
+void ShellRunner::run_here(std::string text) {
+  shell::Command command;
+  command.begin = walk.here_begin;
+  command.end = walk.here_end;
+  run_text(std::move(text), command, true);
+}
+
+void ShellRunner::run_anything() { run_here(std::string(unknown_part)); }
+
+// BASH_ALIASES[name]=text is `alias name=text`, and BASH_CMDS[name]=path is `hash -p path name`.
+
+bool ShellRunner::is_command_table(std::string_view name) const {
+  return walk.budget.bash() && is_any(name, "BASH_ALIASES", "BASH_CMDS");
+}
+
+void ShellRunner::run_table_entry(std::string_view table, std::string_view name,
+                                  std::string_view value) {
+  if (table == "BASH_ALIASES"sv)
+    run_here(concat("alias -- %", {shell_word(concat("%=%", {name, value}))}));
+  else
+    run_here(concat("hash -p % %", {shell_word(value), shell_word(name)}));
 }
 
 void ShellRunner::assign(std::string_view name, ShellValue&& value) {
   if (is_name(name)) run_value(name, value);
+  if (is_command_table(name)) run_table_entry(name, unknown_part, unknown_part);
   walk.scopes.assign(name, std::move(value));
 }
 
@@ -14170,6 +14702,10 @@ std::uint32_t ShellWordParser::parse_word(Context context, bool assigned_value) 
   read_tilde();
   while (!failed_ && !at_end()) {
     const char c = peek();
+    if (context == Context::element && c == ']' && (peek(1) == '=' || peek(1) == '+')) {
+      add_again(parts);
+      context = Context::command;
+    }
     if (c == '(' && at_ > begin && context != Context::pattern && bash() &&
         "?*+@!"sv.find(text_[at_ - 1]) != std::string_view::npos) {
       read_extended_glob();
@@ -14201,6 +14737,8 @@ std::uint32_t ShellWordParser::parse_word(Context context, bool assigned_value) 
     }
     read_piece(assigned_value);
   }
+  // {a['...']}>file: the subscript is evaluated.
+  if (braces && text_[begin] == '{' && (peek() == '<' || peek() == '>')) add_again(parts);
   if (assigned_value) braces = false;
   if (braces) note_braces(text_.substr(begin, at_ - begin));
   return end_word(parts, begin, at_, braces);
@@ -14383,6 +14921,8 @@ enum class Rule : unsigned char {
   end_machine,
   kill_all,
   machine_settings,
+  accounts,
+  host_access,
   plant,
   opaque_shell_input,
   unknown_command,
@@ -14478,19 +15018,29 @@ inline constexpr std::string_view shell_letters = "oO";  // that take an argumen
 inline constexpr auto shell_longs = NameSet{"init-file", "rcfile"};
 
 // Languages whose code can start programs.
-enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
+enum class Language : unsigned char { awk, lua, m4, node, perl, php, python, r, ruby, tcl };
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
-inline constexpr auto starting_functions = NameSet{"Popen",
+inline constexpr auto starting_functions = NameSet{"Command",
+                                                   "Popen",
                                                    "call",
+                                                   "callCommand",
+                                                   "callProcess",
+                                                   "capture2",
+                                                   "capture2e",
+                                                   "capture3",
                                                    "check_call",
                                                    "check_output",
+                                                   "cmd",
                                                    "create_subprocess_exec",
                                                    "create_subprocess_shell",
                                                    "exec",
                                                    "execFile",
                                                    "execFileSync",
                                                    "execSync",
+                                                   "execa",
+                                                   "execaCommand",
+                                                   "execaSync",
                                                    "execl",
                                                    "execle",
                                                    "execlp",
@@ -14502,21 +15052,46 @@ inline constexpr auto starting_functions = NameSet{"Popen",
                                                    "execvpe",
                                                    "getoutput",
                                                    "getstatusoutput",
+                                                   "open2",
+                                                   "open3",
                                                    "passthru",
+                                                   "pcntl_exec",
+                                                   "pipeline",
                                                    "popen",
+                                                   "popen2",
+                                                   "popen2e",
+                                                   "popen3",
+                                                   "posix_spawn",
+                                                   "posix_spawnp",
                                                    "proc_open",
                                                    "run",
+                                                   "shell",
                                                    "shell_exec",
                                                    "spawn",
                                                    "spawnSync",
                                                    "spawnl",
+                                                   "spawnle",
                                                    "spawnlp",
+                                                   "spawnlpe",
                                                    "spawnv",
+                                                   "spawnve",
                                                    "spawnvp",
-                                                   "system"};
+                                                   "spawnvpe",
+                                                   "system",
+                                                   "system2"};
 inline constexpr auto removing_functions =
     NameSet{"removeSync", "remove_dir_all", "remove_tree", "rimraf",    "rm",
             "rmSync",     "rm_r",           "rm_rf",       "rmdirSync", "rmtree"};
+
+// Groups whose members may become root.
+inline constexpr auto powerful_groups =
+    NameSet{"admin", "disk", "docker", "incus-admin", "libvirt", "lxd", "shadow", "sudo", "wheel"};
+
+// Capabilities by which a program may become root, without `cap_`.
+inline constexpr auto powerful_capabilities =
+    NameSet{"all",       "bpf",      "chown",      "dac_override", "dac_read_search", "fowner",
+            "mac_admin", "mknod",    "setfcap",    "setgid",       "setpcap",         "setuid",
+            "sys_admin", "sys_boot", "sys_chroot", "sys_module",   "sys_ptrace",      "sys_rawio"};
 
 // Programs that are refused for their name, or for what they are asked. The rows stand in
 // refused_table.cpp.
@@ -14524,10 +15099,15 @@ struct RefusedProgram {
   // Operands that are refused, besides `words`.
   enum Operand : unsigned {
     any_operand = 1,
-    any_assignment = 2,     // NAME=value
-    any_device = 4,         // below /dev
-    all_processes = 8,      // the process 1 or -1, as kill takes it
-    unnamed_processes = 16  // names of processes are missing, or they are those of root
+    any_assignment = 2,      // NAME=value
+    any_device = 4,          // below /dev
+    all_processes = 8,       // the process 1 or -1, as kill takes it
+    unnamed_processes = 16,  // names of processes are missing, or they are those of root
+    last_device = 32,        // the last one is below /dev
+    root_user = 64,          // the name of root
+    root_group = 128,        // one of powerful_groups
+    joined_group = 256,      // the same, as the second one: behind the user who joins it
+    capabilities = 512,      // what makes root, as setcap takes it
   };
   Rule rule = Rule::sudo;
   unsigned operands = 0;  // bits of Operand
@@ -14536,10 +15116,15 @@ struct RefusedProgram {
   Names words = {};           // are refused as the first operand
   Names excuses = {};         // options that excuse the operands, or the name
   Names excusing_words = {};  // the same, as one of the first two operands
+  Names needs = {};           // without one of these options, operands are not refused
+  Names numbers = {};         // options that are refused with the number 0
+  Names groups = {};          // options that are refused with one of powerful_groups
 
   bool has(Operand operand) const { return (operands & operand) != 0; }
   // True if the name is enough.
-  bool by_name() const { return operands == 0 && options.empty() && words.empty(); }
+  bool by_name() const {
+    return operands == 0 && options.empty() && words.empty() && numbers.empty() && groups.empty();
+  }
 };
 
 // False: there is no such row. As all find functions here.
@@ -14552,26 +15137,29 @@ struct FileProgram {
     none,
     read,
     write,
-    make,       // a directory or a pipe
-    change,     // the first is an owner, which all others get
-    chmod,      // the first is a mode, which all others get
-    acl,        // all get modes that options give
-    copy,       // the last is written, the others are read
-    link,       // the last is written
-    move,       // the last is written, the others are removed
-    sync,       // as copy; what the sources do not have is removed
-    remove,     // a single file
-    rm,         // and with -r all that is below
-    pattern,    // the first is a pattern, unless an option gives one; the others are read
-    sed,        // as pattern; written with -i
-    shred,      // written, and removed with -u
-    filter,     // the first is read, the second written
-    patch,      // the first is written
-    key_value,  // if=FILE of=FILE
-    tar,        // an archive is written or unpacked
-    fetch,      // written in the directory, if an option of `modes` is there
-    unpack,     // written in the directory, if none of these options is there
-    git,        // git clean removes what is in the directory
+    make,          // a directory or a pipe
+    change,        // the first is an owner, which all others get
+    chmod,         // the first is a mode, which all others get
+    acl,           // all get modes that options give
+    copy,          // the last is written, the others are read
+    link,          // the last is written
+    move,          // the last is written, the others are removed
+    sync,          // as copy; what the sources do not have is removed
+    remove,        // a single file
+    rm,            // and with -r all that is below
+    remove_tree,   // with all that is below
+    pattern,       // the first is a pattern, unless an option gives one; the others are read
+    sed,           // as pattern; written with -i
+    shred,         // written, and removed with -u
+    filter,        // the first is read, the second written
+    patch,         // the first is written
+    key_value,     // if=FILE of=FILE
+    tar,           // an archive is written or unpacked
+    fetch,         // written in the directory, if an option of `modes` is there
+    unpack,        // written in the directory, if none of these options is there
+    pack,          // the first is an archive; the others are removed with an option of `modes`
+    pack_command,  // the same, behind a command
+    git,           // git clean removes what is in the directory
   };
   Operands operands = Operands::none;
   Syntax syntax = {};
@@ -14830,13 +15418,22 @@ inline std::string shown(std::string_view text) {
 const char* listed_name(bool asks);
 const char* listed_message(bool asks);
 
+// What is said of a command that is not allowed.
+struct Allowance {
+  std::vector<std::string> patterns = {};
+  bool usual = false;  // so are the usual commands
+
+  // Names the patterns that are nearest to a command, and how many more there are.
+  std::string message(std::string_view command) const;
+};
+
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
   const std::list<Regex>& allowed;
   bool allow_usual = false;
   const std::list<Regex>& blocked;
-  std::string_view allowed_message = {};
+  const Allowance& allowance;
   std::uint32_t ask_rules = 0;  // the bits of those in force that ask
   const std::list<Regex>& asked;
 
@@ -14864,6 +15461,9 @@ struct Case {
   // `$a == b` in [[ -f x && $a == b ]]: a command there may have any name.
   std::vector<NumberRange> tests = {};
 
+  // Aliases of git that the script has set: name and value.
+  std::map<std::string, std::string, std::less<>> git_aliases = {};
+
   // Findings.
   std::size_t rank = no_rank;
   Verdict verdict = {};
@@ -14876,11 +15476,13 @@ struct Case {
   // False: the rule is off, or the verdict so far is of this rule or of one before it.
   bool wants(Rule rule) const { return rank_of(rule) < rank; }
   // Makes this the verdict. Call it only where wants() is true. The rank is that of the rule.
-  void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
-    refuse(rule, rank_of(rule), begin, end, detail);
+  // `instead`: what to do; empty: what the rule says.
+  void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail,
+              std::string_view instead = {}) {
+    refuse(rule, rank_of(rule), begin, end, detail, instead);
   }
   void refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
-              std::string_view detail);
+              std::string_view detail, std::string_view instead = {});
   void refuse_as(std::size_t new_rank, std::string_view name, std::string message,
                  std::size_t begin, std::size_t end);
 
@@ -14918,18 +15520,115 @@ class UnsetVariables {
 
  private:
   struct Removal {
-    std::uint16_t name = 0;  // a hash; see shell::Word::unset
+    std::array<std::uint16_t, 4> names = {};  // see shell::Word::unset
     std::size_t begin = 0;
     std::size_t end = 0;
     std::string detail = {};
   };
   bool is_set(std::uint16_t name) const;
+  bool is_one_set(const std::array<std::uint16_t, 4>& names) const;
 
   std::list<Removal> removals_ = {};
   std::vector<std::uint32_t> names_ = {};  // hashes of those that were set or tested so far
   bool all_trusted_ = false;
   bool trapped_ = false;
 };
+
+// Links that the script makes: `ln -s / l; rm -rf l/*` removes what is in /. Only links that leave
+// the place where the script starts are of interest.
+class Links {
+ public:
+  // From here on, `name` leads to `target`, unless there are too many links already.
+  void note(const PathText& name, const PathText& target);
+  void forget(const PathText& name);
+  // Goes through the links that a path names. `last`: its last name may be one as well.
+  void follow(PathText& path, bool last) const;
+
+ private:
+  // The paths are views of the texts.
+  struct Link {
+    std::string name_text = {};
+    std::string target_text = {};
+    PathText name = {};
+    PathText target = {};
+  };
+  std::list<Link> links_ = {};  // the newest first
+};
+
+// Finds what known programs print to be evaluated: eval "$(brew shellenv)". It sets variables and
+// defines functions of those programs, and is not judged.
+class KnownOutput {
+ public:
+  struct Output {
+    bool known = false;             // may be evaluated
+    std::string_view instead = {};  // what to do where it may not
+  };
+  // Notes variables that hold such output, and functions and aliases with the name of such a
+  // program, after which nothing of it is known.
+  void note(const Case& judged, const shell::Command& command);
+  // Of a word of eval or source that is not known. All of it must be such output.
+  Output find(const Case& judged, const shell::Word& word) const;
+  // Of eval: what it evaluates comes as commands that are not known.
+  void pass(const shell::Command& command) { passed_ = {command.begin, command.end}; }
+  bool has_passed(const shell::Word& word) const {
+    return passed_.second != 0 && passed_.first == word.begin && passed_.second == word.end;
+  }
+
+ private:
+  struct Variable {
+    std::uint16_t name = 0;  // a hash
+    Output output = {};      // known: all that it was set to is
+  };
+  std::vector<Variable> variables_ = {};
+  std::pair<std::size_t, std::size_t> passed_ = {0, 0};
+  bool shadowed_ = false;
+};
+
+}  // inner
+
+// policy/allowance.cpp ----------------------------------------------------------------------------
+// What is said of a command that no pattern allows.
+
+namespace {
+
+// How many a refusal names.
+constexpr std::size_t most_named = 8;
+
+// A few names, and how many more there are.
+std::string named(const std::vector<std::string_view>& names, std::string_view between) {
+  std::string text;
+  const std::size_t count = std::min(names.size(), most_named);
+  for (std::size_t i = 0; i < count; ++i) append_all(text, {i ? between : ""sv, names[i]});
+  if (count < names.size()) append_all(text, " and % more", {names.size() - count});
+  return text;
+}
+
+// How many bytes two texts begin with in common.
+std::size_t common_start(std::string_view a, std::string_view b) {
+  std::size_t size = 0;
+  while (size < a.size() && size < b.size() && a[size] == b[size]) ++size;
+  return size;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string Allowance::message(std::string_view command) const {
+  std::vector<std::string_view> nearest(patterns.begin(), patterns.end());
+  if (nearest.size() > most_named)
+    std::stable_sort(nearest.begin(), nearest.end(), [&](std::string_view a, std::string_view b) {
+      return common_start(a, command) > common_start(b, command);
+    });
+  std::string text = "Command not in allowed list. Allowed patterns: " + named(nearest, ", "sv);
+  if (!usual) return text;
+  const std::string commands = usual_commands();
+  std::vector<std::string_view> names;
+  for (std::string_view rest = commands; !rest.empty();) names.push_back(take_part(rest, ' '));
+  append_all(text, "%; and to read or print: %",
+             {patterns.empty() ? "none" : "", named(names, " "sv)});
+  return text;
+}
 
 // policy/case.cpp ---------------------------------------------------------------------------------
 // The verdict of a case, and variables that its script never sets.
@@ -14946,12 +15645,13 @@ std::size_t Case::rank_of(Rule rule) const {
 }
 
 void Case::refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
-                  std::string_view detail) {
+                  std::string_view detail, std::string_view instead) {
   const RuleTexts& texts = texts_of(rule);
-  refuse_as(new_rank, texts.name,
-            concat("Potentially dangerous command detected: % (%); %",
-                   {texts.message, detail, texts.instead}),
-            begin, end);
+  refuse_as(
+      new_rank, texts.name,
+      concat("Potentially dangerous command detected: % (%); %",
+             {texts.message, detail, instead.empty() ? std::string_view(texts.instead) : instead}),
+      begin, end);
 }
 
 void Case::refuse_as(std::size_t new_rank, std::string_view name, std::string message,
@@ -14984,7 +15684,8 @@ void UnsetVariables::note(const shell::Command& command) {
   if (is_any(name, "source", ".")) trust_all();
   for (const shell::Word& word : command.words) {
     // A script that tests a variable knows that it may be empty.
-    if (tests && word.unset) names_.push_back(std::uint32_t{word.unset});
+    for (const std::uint16_t variable : word.unset)
+      if (tests && variable) names_.push_back(std::uint32_t{variable});
     if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
                                                        word.text.find('u') != std::string::npos)))
       trust_all();
@@ -14997,32 +15698,1991 @@ bool UnsetVariables::is_set(std::uint16_t name) const {
   return false;
 }
 
+bool UnsetVariables::is_one_set(const std::array<std::uint16_t, 4>& names) const {
+  return std::any_of(names.begin(), names.end(),
+                     [this](std::uint16_t name) { return name != 0 && is_set(name); });
+}
+
 void UnsetVariables::check_removal(const Case& judged, const shell::Command& command,
                                    const Part& part) {
   constexpr std::size_t most = 16;
   const shell::Word& word = *part.word;
-  if (!word.unset || command.defined || all_trusted_ || removals_.size() == most) return;
-  // Take the variable, which is the only unknown part, out of the word. Nothing but / or /* is
+  if (!word.unset[0] || command.defined || all_trusted_ || removals_.size() == most) return;
+  // Take the variables, which are all that is not known, out of the word. Nothing but / or /* is
   // left of a dangerous one.
-  const std::size_t at = word.text.find('\0');
   std::string text = word.text;
-  if (at == std::string::npos || text.find('\0', at + 1) != std::string::npos) return;
-  text.erase(at, 1);
+  text.erase(std::remove(text.begin(), text.end(), '\0'), text.end());
+  const auto variables = std::count_if(word.unset.begin(), word.unset.end(),
+                                       [](std::uint16_t name) { return name != 0; });
+  if (word.text.size() - text.size() != static_cast<std::size_t>(variables)) return;
   PathText path;
   enter(path, text, false);
   const bool sweeping = path.names.size() == 1 && word.glob && sweeps(path.names[0]);
   if (path.root != PathText::Root::slash || (!path.names.empty() && !sweeping)) return;
-  if (is_set(word.unset)) return;
+  if (is_one_set(word.unset)) return;
   for (const std::string_view name : given_variables.list())
-    if (hash_of_name(name) == word.unset) return;
+    for (const std::uint16_t variable : word.unset)
+      if (hash_of_name(name) == variable) return;
   removals_.push_back({word.unset, word.begin, word.end,
                        concat("% is % then", {shown(judged.written(word)), text_of(path)})});
 }
 
 void UnsetVariables::finish(Case& judged) const {
   for (const Removal& removal : removals_)
-    if (judged.wants(Rule::rm_unset_variable) && !(trapped_ && is_set(removal.name)))
+    if (judged.wants(Rule::rm_unset_variable) && !(trapped_ && is_one_set(removal.names)))
       judged.refuse(Rule::rm_unset_variable, removal.begin, removal.end, removal.detail);
+}
+
+// policy/code_internal.hpp ------------------------------------------------------------------------
+// Code of other languages: what its literals show of the programs that it starts.
+//
+//   find_starts()   code.cpp         a piece of code, and the code in its strings; Tcl and m4
+//     CodeReader    code_reader.cpp  expressions and calls, as far as they are made of literals
+//       CodeLexer   code_lexer.cpp   names, strings, comments and patterns of a language
+//
+// Code is read without its grammar. What would be put into a text at run time is a NUL byte in it:
+//
+//   os.system("rm -rf " + path)              script    rm -rf \0
+//   subprocess.run(["rm", "-rf", "/"])       command   rm -rf /
+//   shutil.rmtree("/etc")                    removed   /etc
+//   `ls $dir`                                script    ls \0
+
+// What a piece of code would start or remove.
+struct CodeFindings {
+  std::vector<std::string> scripts = {};              // for a shell
+  std::list<std::vector<std::string>> commands = {};  // programs with their arguments
+  std::vector<std::string> removed = {};              // directories, with all they hold
+  bool opaque = false;                                // a statement of it is not known
+};
+
+// A value that literals make.
+struct CodeValue {
+  enum class Kind : unsigned char { unknown, text, list };
+  Kind kind = Kind::unknown;
+  bool named = false;  // an argument with a name that is none of the command: cwd=
+  std::vector<std::string> texts = {};
+
+  bool is_text() const { return kind == Kind::text; }
+  bool is_list() const { return kind == Kind::list; }
+  void set_text(std::string text);
+  // This one, with another behind it.
+  void append(CodeValue&& next);
+};
+
+using CodeVariables = std::map<std::string, CodeValue, std::less<>>;
+
+// A piece of code: what was given to an interpreter, or what stands in a string of that.
+struct CodePiece {
+  std::string text = {};
+  unsigned depth = 0;
+  bool page = false;  // of PHP: the code stands between <?php and ?>
+};
+
+struct CodeToken {
+  enum class Kind : unsigned char { end, name, text, list, script, mark };
+  // Marks of several characters; all others are that character. A line's end is '\n'.
+  enum : char { other = 1, attribute = 2, join = 3, assign = 4, add = 5 };
+  Kind kind = Kind::end;
+  char mark = '\0';
+  bool spaced = false;                  // a blank stands before it
+  bool variable = false;                // of a name: a sigil stands before it
+  std::string_view name = {};           // of a name
+  std::vector<std::string> texts = {};  // of a text, which has one, of a script and of a list
+
+  bool is(Kind wanted) const { return kind == wanted; }
+  bool is_mark(char wanted) const { return kind == Kind::mark && mark == wanted; }
+};
+
+// What the pieces of one code have in common.
+struct CodeScope {
+  Language language = Language::awk;
+  CodeFindings findings = {};
+  CodeVariables variables = {};  // the last literal that each was set to
+  std::list<CodePiece> pieces = {};
+  std::size_t budget = 0;  // bytes that variables and pieces may still add
+
+  bool is(Language wanted) const { return language == wanted; }
+  bool charge(std::size_t bytes);
+  // Code in a string, or in what is put into one, is read later.
+  void add_piece(std::string_view text, const CodePiece& from, bool page = false);
+  // The known value of a variable, or null.
+  const CodeValue* value_of(std::string_view name) const;
+};
+
+// Takes a piece of code apart. Reads each byte once.
+class CodeLexer {
+ public:
+  // `divides`: a slash that may begin a pattern or divide does divide.
+  CodeLexer(CodeScope& scope, const CodePiece& piece, bool divides)
+      : scope_(scope), piece_(piece), code_(piece.text), page_(piece.page), divides_(divides) {}
+
+  CodeToken next();
+  // True if there was such a slash.
+  bool ambiguous() const { return ambiguous_; }
+
+ private:
+  static constexpr std::size_t npos = std::string_view::npos;
+
+  bool is(Language wanted) const { return scope_.is(wanted); }
+  char at(std::size_t offset) const {
+    return at_ + offset < code_.size() ? code_[at_ + offset] : '\0';
+  }
+  bool looking_at(std::string_view text) const { return starts_with(code_.substr(at_), text); }
+  bool ends_statement() const;
+
+  void leave_page();
+  bool skip_comment();
+  bool skip_to(std::string_view end);
+  void end_line(CodeToken& token);
+  void read_mark(CodeToken& token);
+  void read_name(CodeToken& token);
+  // Strings, in code_strings.cpp.
+  bool read_text(CodeToken& token);
+  bool read_quoted(CodeToken& token, char quote, bool raw, bool formatted);
+  bool read_delimited(CodeToken& token, std::size_t letters);
+  bool read_percent(CodeToken& token);
+  bool read_quote_operator(CodeToken& token);
+  bool read_pattern(CodeToken& token);
+  bool read_long_bracket(CodeToken& token);
+  bool read_here_document(CodeToken& token);
+  // The text up to a closing character, with those that open it inside; false: it does not end.
+  bool find_close(char open, char close, std::string_view& body);
+  // A text as its quotes read it, with values put in.
+  std::string decoded(std::string_view body, char quote, bool formatted);
+  void append_escape(std::string_view body, std::size_t& at, std::string& text) const;
+  std::size_t interpolate(std::string_view rest, char quote, bool formatted, std::string& text);
+
+  CodeScope& scope_;
+  const CodePiece& piece_;
+  std::string_view code_;
+  std::size_t at_ = 0;
+  std::size_t here_end_ = 0;  // where the here-documents of this line end
+  bool page_;
+  bool divides_;
+  bool ambiguous_ = false;
+  // Up to where a quote or bracket was looked for, and not found.
+  std::size_t unclosed_[256] = {};
+  CodeToken::Kind last_ = CodeToken::Kind::end;
+  char last_mark_ = '\n';
+  std::string_view last_name_ = {};
+};
+
+// Reads a piece of code; what it finds goes to the scope.
+void read_piece(CodeScope& scope, const CodePiece& piece);
+
+// What a piece of code would start. `given`: variables that it is started with, NAME=VALUE in
+// lines.
+CodeFindings find_starts(Language language, std::string_view code, bool page,
+                         std::string_view given);
+
+}  // inner
+
+// policy/code.cpp ---------------------------------------------------------------------------------
+// Code of other languages, piece by piece; and Tcl and m4, which are read in ways of their own.
+
+namespace {
+
+// Reads a script of Tcl, command by command:
+//
+//   exec git push        a program and its arguments, which may have | < > among them
+//   open "|git push"     the same, in a text
+//   [exec git push]      a command in a word
+//   if {$x} {exec ls}    a word in braces may be a script
+class TclReader {
+ public:
+  TclReader(CodeScope& scope, const CodePiece& piece)
+      : scope_(scope), piece_(piece), text_(piece.text) {}
+
+  void read() {
+    while (at_ < text_.size()) {
+      const std::size_t first = text_.find_first_not_of(" \t\n\r;]", at_);
+      if (first == std::string_view::npos) return;
+      at_ = first;
+      if (text_[at_] == '\0' && piece_.depth == 0) scope_.findings.opaque = true;
+      if (text_[at_] == '#')
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      else
+        run(read_command());
+    }
+  }
+
+ private:
+  std::vector<std::string> read_command() {
+    std::vector<std::string> words;
+    while (at_ < text_.size() && "\n;"sv.find(text_[at_]) == std::string_view::npos) {
+      const char c = text_[at_];
+      if (c == ' ' || c == '\t' || (c == '\\' && text_.substr(at_ + 1, 1) == "\n"sv))
+        at_ += c == '\\' ? 2U : 1U;
+      else if (c == '{')
+        words.push_back(read_braces());
+      else
+        words.push_back(read_word(c == '"'));
+    }
+    return words;
+  }
+  std::string read_braces() {
+    const std::size_t begin = ++at_;
+    for (std::size_t depth = 1; at_ < text_.size(); ++at_) {
+      const char c = text_[at_];
+      if (c == '\\') ++at_;
+      if (c == '{') ++depth;
+      if (c == '}' && --depth == 0) break;
+    }
+    const std::string_view inside = text_.substr(begin, std::min(at_, text_.size()) - begin);
+    ++at_;
+    scope_.add_piece(concat("% ()", {inside}), piece_);
+    return std::string(inside);
+  }
+  // A word, or one in double quotes. What is put into it is a hole.
+  std::string read_word(bool quoted) {
+    std::string word;
+    at_ += quoted;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (quoted ? c == '"' : " \t\n;"sv.find(c) != std::string_view::npos) break;
+      ++at_;
+      if (c == '\\' && at_ < text_.size()) {
+        word += text_[at_++];
+      } else if (c == '[') {
+        const std::size_t begin = at_;
+        for (std::size_t depth = 1; at_ < text_.size() && depth; ++at_)
+          depth = text_[at_] == '[' ? depth + 1 : text_[at_] == ']' ? depth - 1 : depth;
+        scope_.add_piece(concat("% ()", {text_.substr(begin, at_ - begin - (at_ > begin))}),
+                         piece_);
+        word += '\0';
+      } else if (c == '$') {
+        const std::size_t begin = at_;
+        while (at_ < text_.size() && is_name_char(text_[at_])) ++at_;
+        const CodeValue* const value = scope_.value_of(text_.substr(begin, at_ - begin));
+        if (value && scope_.charge(value->texts[0].size()))
+          word += value->texts[0];
+        else
+          word += '\0';
+      } else {
+        word += c;
+      }
+    }
+    at_ += quoted;
+    return word;
+  }
+  void run(const std::vector<std::string>& words) {
+    if (words.empty()) return;
+    const std::string_view name = words[0];
+    std::size_t i = 1;
+    if (name == "set"sv && words.size() == 3 && words[2].size() < 4096) {
+      scope_.variables[words[1]].set_text(words[2]);
+    } else if (name == "open"sv && words.size() > 1 && starts_with(words[1], "|"sv)) {
+      scope_.findings.scripts.push_back(words[1].substr(1));
+    } else if (is_any(name, "exec", "spawn", "system")) {
+      while (i < words.size() && starts_with(words[i], "-"sv)) ++i;
+      std::string script;
+      for (; i < words.size(); ++i) {
+        const bool raw =
+            name == "system"sv || words[i].find_first_not_of("|<>&12") == std::string::npos;
+        if (raw)
+          script += words[i];
+        else
+          append_quoted(script, words[i]);
+        script += ' ';
+      }
+      if (scope_.charge(script.size())) scope_.findings.scripts.push_back(std::move(script));
+    } else if (is_any(name, "eval", "uplevel", "catch", "after", "time")) {
+      std::string script;
+      for (; i < words.size(); ++i) append_all(script, "% ", {words[i]});
+      scope_.add_piece(script + "()", piece_);
+    }
+  }
+
+  CodeScope& scope_;
+  const CodePiece& piece_;
+  const std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+// syscmd(`git push'), esyscmd([git push])
+void read_m4(CodeScope& scope, const CodePiece& piece) {
+  const std::string_view text = piece.text;
+  if (starts_with(text, "\0"sv) || text.find(std::string_view("\n\0", 2)) != std::string_view::npos)
+    scope.findings.opaque = true;
+  constexpr std::string_view call = "syscmd(";
+  for (std::size_t at = text.find(call); at != std::string_view::npos; at = text.find(call, at)) {
+    at += call.size();
+    std::string script;
+    for (std::size_t depth = 1; at < text.size(); ++at) {
+      const char c = text[at];
+      if (c == '(') ++depth;
+      if (c == ')' && --depth == 0) break;
+      if (c != '`' && c != '[' && c != ']' && (c != '\'' || script.empty())) script += c;
+    }
+    while (ends_with(script, "'"sv)) script.pop_back();
+    if (scope.charge(script.size())) scope.findings.scripts.push_back(std::move(script));
+  }
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+CodeFindings find_starts(Language language, std::string_view code, bool page,
+                         std::string_view given) {
+  CodeScope scope;
+  scope.language = language;
+  scope.budget = (std::size_t{1} << 16) + 16 * code.size();
+  while (!given.empty()) {
+    std::string_view value = take_part(given, '\n');
+    const std::string_view name = take_part(value, '=');
+    scope.variables[std::string(name)].set_text(std::string(value));
+  }
+  const bool of_php = language == Language::php && page;
+  scope.pieces.push_back({std::string(code), 0, of_php});
+  // Reading a piece may add others to the end of the list.
+  for (const CodePiece& piece : scope.pieces) {
+    if (language == Language::tcl)
+      TclReader(scope, piece).read();
+    else if (language == Language::m4)
+      read_m4(scope, piece);
+    else
+      read_piece(scope, piece);
+  }
+  return std::move(scope.findings);
+}
+
+// policy/wrapper_table_internal.hpp ---------------------------------------------------------------
+// Programs that start another one, or hand a script to a shell: what the rows say of them.
+
+// What the rows say besides names of options. The rows stand in wrappers_*_internal.hpp.
+struct WrapperTerms {
+  // How a program is peeled off. Most are plain: options, and then the command. Each of the others
+  // has a function of its own, which peel() calls.
+  enum class Kind : unsigned char {
+    plain,
+    capsh,
+    console,  // editors and the like: options have commands of its own language
+    env,
+    fd,
+    files,  // does with files what another program does, whose name its row has
+    find,
+    git,
+    git_config,
+    group,
+    input_only,   // what it does, it reads from standard input
+    interpreter,  // of a Language, which its row has
+    keys,         // its words are typed into another terminal
+    make,
+    nested,  // commands of tmux that have commands of tmux
+    parallel,
+    runuser,
+    screen,
+    script,
+    sed,
+    su,
+    tar,
+    xargs,
+  };
+  enum Flag : std::uint32_t {
+    // What stands before the command.
+    word_before = 1u << 0,         // a word, between the options and the command
+    options_again = 1u << 1,       // behind that word, more options
+    assignments_before = 1u << 2,  // NAME=value words
+    behind_dashes = 1u << 3,       // a word --, if there is one
+    maybe_word = 1u << 22,         // a word, perhaps: the command may be the word behind it
+    // What follows its options.
+    has_commands = 1u << 4,  // a command of its own: the row to go on with is "name command"
+    command_list = 1u << 5,  // the same, and a word ; begins the next one
+    joins_words = 1u << 6,   // the words of the command are joined to a script
+    no_command = 1u << 7,    // none; its options may stand anywhere; but see behind_dashes
+    operands_are_scripts = 1u << 8,  // of no_command: each of them
+    reads_input = 1u << 9,           // if nothing follows, the script is standard input
+    operand_is_code = 1u << 10,      // of an interpreter: the first, if no option gives code
+    // How its scripts are read.
+    known_in_part = 1u << 11,  // what is unknown in them is no reason to refuse
+    elsewhere = 1u << 12,     // the same; they run on another machine, in a container or a terminal
+    for_shell = 1u << 13,     // of a console: they are those of a shell
+    git_settings = 1u << 14,  // its options -c and --config hold a setting of git
+    reaches_host = 1u << 19,  // its options may open the host to what it runs
+    feeds_input = 1u << 20,   // what its programs read comes from elsewhere
+    runs_input = 1u << 21,    // without an operand, it runs what it reads
+    // What options of Wrapper::programs do.
+    toggles_joining = 1u << 15,  // they take no argument, and turn joins_words on, or off
+    shows = 1u << 16,            // and where they turn it on, nothing runs
+    // Of the row alone.
+    optional_arguments = 1u << 17,  // a script may be there only in the same word: --option=SCRIPT
+    longs_are_switches = 1u << 18,  // see Syntax
+  };
+};
+
+struct Wrapper : WrapperTerms {
+  std::string_view name = {};  // of the row; that of another program after same_as()
+  Kind kind = Kind::plain;
+  Language language = Language::awk;
+  std::uint32_t flags = 0;  // bits of Flag
+  Syntax syntax = {};
+  Names scripts = {};   // options whose argument is a script
+  Names programs = {};  // options whose argument is the program, or switches: see Flag
+
+  bool has(Flag flag) const { return (flags & flag) != 0; }
+};
+
+// The row of a name: of a program, or "program command" for one of its commands. False: there is
+// none.
+bool find_wrapper(std::string_view name, Wrapper& wrapper);
+NameTable wrapper_table();
+
+// Variables whose value is a command.
+inline constexpr auto command_variables = NameSet{"BROWSER",
+                                                  "EDITOR",
+                                                  "FCEDIT",
+                                                  "GIT_ASKPASS",
+                                                  "GIT_EDITOR",
+                                                  "GIT_EXTERNAL_DIFF",
+                                                  "GIT_PAGER",
+                                                  "GIT_PROXY_COMMAND",
+                                                  "GIT_SEQUENCE_EDITOR",
+                                                  "GIT_SSH",
+                                                  "GIT_SSH_COMMAND",
+                                                  "LESSCLOSE",
+                                                  "LESSOPEN",
+                                                  "MANPAGER",
+                                                  "PAGER",
+                                                  "PROMPT_COMMAND",
+                                                  "PS4",
+                                                  "RSYNC_RSH",
+                                                  "SSH_ASKPASS",
+                                                  "SUDO_ASKPASS",
+                                                  "VISUAL"};
+
+// The last parts of the names of git's and tmux's settings whose value is a command, besides
+// pager.* and alias.*, in small letters.
+inline constexpr auto command_settings = NameSet{"alternaterefscommand",
+                                                 "askpass",
+                                                 "browser",
+                                                 "cccmd",
+                                                 "clean",
+                                                 "cmd",
+                                                 "command",
+                                                 "copy-command",
+                                                 "default-command",
+                                                 "default-shell",
+                                                 "defaultkeycommand",
+                                                 "difffilter",
+                                                 "driver",
+                                                 "editor",
+                                                 "external",
+                                                 "fsmonitor",
+                                                 "gitproxy",
+                                                 "headercmd",
+                                                 "helper",
+                                                 "httpd",
+                                                 "lock-command",
+                                                 "packobjectshook",
+                                                 "pager",
+                                                 "process",
+                                                 "program",
+                                                 "receivepack",
+                                                 "sendmailcmd",
+                                                 "smudge",
+                                                 "sshcommand",
+                                                 "textconv",
+                                                 "tocmd",
+                                                 "tunnel",
+                                                 "update",
+                                                 "uploadpack"};
+
+// policy/subject_internal.hpp ---------------------------------------------------------------------
+// The subject: one simple command of a script, while it is judged; and what judges it.
+//
+// A command is judged in all its forms. The first form is the command as it stands; what it starts
+// (env, timeout, xargs, find -exec ...) is a form of the same command, one level deeper:
+//
+//   timeout 5 env A=b sudo id      level 0
+//             env A=b sudo id      level 1
+//                     sudo id      level 2
+//
+// A text that it would hand to a shell (bash -c, ssh HOST) is a payload: the walk reads it next,
+// and the commands in it become subjects of their own.
+//
+// The functions below are called with a subject and one of its forms. They refuse what the rules
+// forbid, add forms and add payloads, and give nothing back. Each stands in a part about one kind
+// of programs; no two parts call each other in a circle.
+
+inline constexpr std::size_t no_word = static_cast<std::size_t>(-1);
+
+// One simple command while it is judged: its forms, and the payloads that the walk reads next.
+// Lives as long as the visit of the command; pointers in its forms lead into it.
+struct Subject {
+  Subject(Case& of, UnsetVariables& watched, Links& made, KnownOutput& printed,
+          const shell::Visit& visit)
+      : judged(of),
+        command(visit.command),
+        producer(visit.producer),
+        variables(watched),
+        links(made),
+        output(printed),
+        payloads(visit.payloads) {}
+  Subject(const Subject&) = delete;
+  Subject& operator=(const Subject&) = delete;
+
+  Case& judged;
+  const shell::Command& command;
+  const shell::Command* producer;  // the command that writes into its pipe, or null
+  UnsetVariables& variables;
+  Links& links;
+  KnownOutput& output;
+  std::vector<shell::Payload>& payloads;
+  std::string environment = {};             // assignments that env makes, for the shells it starts
+  const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
+  std::list<Form> forms = {};
+  std::list<std::vector<shell::Word>> generated = {};  // words of forms that are not in the script
+
+  // The command as it stands.
+  Form whole() const;
+
+  // Refuses at a word; the message shows the form, and then `follows`.
+  void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
+  // Refuses what a shell would read and what is not known before it runs. Passes in code, in holes
+  // and in a function's definition.
+  // `instead`: what to do; empty: what the rule says.
+  void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why,
+                     std::string_view instead = {});
+  // Refuses a form whose program is not known, with the same exceptions, and two for a POSIX shell.
+  // `for_asking`: the rules let it pass, but a command of ask_commands may hide there.
+  void refuse_unknown(const Form& form, bool for_asking = false);
+
+  // Where relative paths of the command begin.
+  const PathText& base();
+  // `last`: what the last name links to, if the script has made that a link.
+  PathText path_of(const Part& part, bool last = false) { return path_from(base(), part, last); }
+  PathText path_from(const PathText& directory, const Part& part, bool last = false) const;
+  // True if it leads below the place where the script starts, by a relative path with a slash.
+  bool is_own_path(const Part& part);
+  // True if it lies in the project where the script starts.
+  bool in_workspace(const PathText& path) const {
+    return judged.workspace && is_within(path, judged.start);
+  }
+  bool removal_is_protected(const Part& part, const PathText& path);
+  // `contents`: what is in the directory, not it itself.
+  bool is_kept(const PathText& path, bool contents, bool glob) const;
+
+  void add_form(const Form& form);
+  // The same, with words that are not in the script.
+  void add_form(const Form& form, std::vector<shell::Word>&& words);
+  // The words of the form from `first_argument` on are $0, $1 ...
+  void add_payload(const Form& form, std::string_view text, bool same_shell,
+                   std::size_t first_argument = no_word);
+
+ private:
+  bool has_base_ = false;
+  PathText base_ = {};
+};
+
+inline bool is_relative(const Part& part) {
+  return !part.text.empty() && part.text[0] != '/' && !part.home();
+}
+
+// A word that stands where another one does, for messages.
+shell::Word word_like(const shell::Word& place, std::string_view text);
+shell::Word unknown_word(const shell::Word& place);
+// A word in which `mark` is replaced by the text of another.
+shell::Word replace_all(Case& judged, const shell::Word& word, std::string_view mark,
+                        const shell::Word& by);
+// The form with all its words replaced so.
+void add_replaced(Subject& subject, const Form& form, std::string_view mark, const shell::Word& by);
+
+// file_uses.cpp: files ----------------------------------------------------------------------------
+
+void use_redirection(Subject& subject, const shell::Redirection& redirection);
+// Judges what a program does with a file, and collects it.
+void use_file(Subject& subject, Use use, const Part& part, bool recursive, const Form& form);
+// Refuses to write to places that commands do not write to.
+void check_place(Subject& subject, const PathText& path, const Part& part, const Form& form);
+// `tree`: with all that is below.
+void check_removal(Subject& subject, const Part& part, const PathText& path, bool tree,
+                   const Form& form);
+
+// operands.cpp, programs.cpp: programs by the tables ----------------------------------------------
+
+void judge_files(Subject& subject, const FileProgram& program, const Form& form);
+void check_refused(Subject& subject, const Form& form, std::string_view name);
+
+// host_access.cpp: what opens the host to a container ---------------------------------------------
+
+void check_host_access(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// nested_shells.cpp: texts that a shell reads -----------------------------------------------------
+
+void judge_shell(Subject& subject, const Form& form);
+// eval, source, trap and alias.
+void judge_builtin(Subject& subject, const Form& form, std::string_view name);
+// What comes in on standard input, as a script. `first`: the index of $1, which stands behind the
+// name of the shell.
+void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell);
+// A script, with the words from `first` on behind its text.
+void run_words(Subject& subject, const Form& form, std::string_view script, std::size_t first,
+               const shell::Word& word);
+// A script, and the words from `first_argument` on as $0, $1 ...
+void run_string(Subject& subject, const Form& form, const Part& part,
+                std::size_t first_argument = no_word);
+// The argument of an option that is a script, or has one behind a name: ProxyCommand=...
+void run_option(Subject& subject, const Form& form, const Part& part);
+// A script that may have any holes.
+void run_guess(Subject& subject, const Form& form, std::string_view script);
+// True if a text is not known, and has no known part but blanks.
+bool is_blank_or_unknown(std::string_view text);
+
+// interpreters.cpp: code in other languages -------------------------------------------------------
+
+void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form);
+// What code runs is judged by all rules and by the lists of what is blocked and asked about.
+// `page`: see CodePiece; `given`: variables that it is started with, NAME=VALUE in lines.
+void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
+               const shell::Word& word, bool page = false, std::string_view given = {});
+
+// code_input.cpp: code that comes in on standard input --------------------------------------------
+
+// True if standard input is a file that the command names.
+bool reads_file(const shell::Command& command);
+// Refuses an interpreter that runs what is not known before it runs: `curl x | python3`.
+void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// wrapped_languages.cpp: programs with a language of their own ------------------------------------
+
+void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_tar(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form);
+// What is typed into another terminal.
+void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// git.cpp: what git starts for a setting, an alias or an address ------------------------------
+
+// A setting of git, or of tmux: name=value.
+void judge_setting(Subject& subject, const Form& form, std::string_view name,
+                   std::string_view value);
+// A variable whose name begins with GIT_CONFIG_.
+void judge_git_variable(Subject& subject, const Form& form, std::string_view name,
+                        std::string_view value);
+// What git does under other names. Options with scripts and settings are those of its rows.
+void peel_git(Subject& subject, const Wrapper& wrapper, const Form& form);
+// git-push, as git has it in its own folder.
+void peel_git_program(Subject& subject, const Form& form, std::string_view name);
+void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// find.cpp, xargs.cpp: programs that repeat a command ---------------------------------------------
+
+// The words of find that name where it begins: [first, last).
+struct FindRoots {
+  std::size_t first = 1;
+  std::size_t last = 1;
+};
+FindRoots roots_of(const Form& form);
+// True if find picks what it finds by name, path, time or owner.
+bool has_test(const Form& form, std::size_t first);
+void peel_find(Subject& subject, const Form& form);
+void peel_fd(Subject& subject, const Wrapper& wrapper, const Form& form);
+// True if the program is a file that find finds. It may be any program.
+bool is_found(const Form& form);
+// Refuses it, unless it lies below the workspace.
+void judge_found(Subject& subject, const Form& form);
+void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form);
+void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// wrappers.cpp: programs that start another one ---------------------------------------------------
+
+void peel(Subject& subject, const Wrapper& wrapper, const Form& whole);
+// Variables that make later commands run something: those of git and of pagers, and the files and
+// functions that shells start with.
+void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
+                    std::string_view name, std::string_view value);
+
+// lists.cpp: the lists of what is blocked and allowed ---------------------------------------------
+
+// The lists of what is blocked and of what is asked about.
+void check_listed(Subject& subject, const Form& form);
+void check_allowed(Subject& subject);
+
+}  // inner
+
+// policy/code_input.cpp ---------------------------------------------------------------------------
+// Code that an interpreter reads from its standard input, as far as it is not known.
+//
+//   curl x | python3            refused, as `curl x | sh` is
+//   python3 <(curl x)           the same
+//   curl x | python3 parse.py   passes: there, the input is data
+//   python3 < parse.py          passes, as `python3 parse.py` does: the policy reads no files
+//   python3 <(cat parse.py)     the same
+
+namespace {
+
+// Programs that print what comes from elsewhere, or what cannot be read as it stands.
+constexpr auto fetchers =
+    NameSet{"aria2c", "aws",   "axel",   "base32", "base64",   "bzcat",  "bzip2", "curl",  "fetch",
+            "ftp",    "gh",    "gpg",    "gsutil", "gunzip",   "gzip",   "http",  "https", "lftp",
+            "lynx",   "nc",    "ncat",   "netcat", "openssl",  "rclone", "rev",   "scp",   "sftp",
+            "socat",  "ssh",   "telnet", "tr",     "uudecode", "wget",   "wget2", "xh",    "xxd",
+            "xz",     "xzcat", "zcat",   "zstd",   "zstdcat"};
+
+// True if the script has a command whose output a word is.
+bool is_substituted(const Case& judged, const shell::Word& word) {
+  const std::string_view text = judged.written(word);
+  return text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos;
+}
+
+// True if a <( ) has a command that fetches something, or if what it has is not known.
+bool is_fetched(const Case& judged, const shell::Word& word) {
+  std::string_view text = judged.written(word);
+  if (!starts_with(text, "<("sv) || !ends_with(text, ")"sv)) return true;
+  text = text.substr(2, text.size() - 3);
+  bool fetches = false;
+  shell::Options options;
+  options.dialect = judged.dialect;
+  const shell::Outcome outcome = shell::walk(text, options, [&](const shell::Visit& visit) {
+    for (const shell::Word& each : visit.command.words) {
+      const std::string_view name = base_name(each.text);
+      fetches = fetches || fetchers.has(name);
+    }
+    fetches = fetches || (!visit.command.words.empty() && !visit.command.words[0].known());
+  });
+  return fetches || !outcome.complete;
+}
+
+// True if what comes in is a file, as `cat FILE |` and `< FILE` have it.
+bool is_file(const Subject& subject) {
+  if (reads_file(subject.command)) return true;
+  if (!subject.producer || subject.producer->words.size() < 2) return false;
+  const std::vector<shell::Word>& words = subject.producer->words;
+  bool files = base_name(words[0].text) == "cat"sv;
+  for (const shell::Word& word : words) files = files && !word.process && word.text != "-"sv;
+  return files;
+}
+
+// True if no part of what comes in is known, so that nothing in it can be judged. A variable may
+// hold what the script was given.
+bool is_opaque(const Subject& subject, const shell::Input& input) {
+  if (input.kind == shell::Input::Kind::unknown) return !is_file(subject);
+  if (input.kind != shell::Input::Kind::known || !is_blank_or_unknown(input.text)) return false;
+  bool substituted = false;
+  for (const shell::Redirection& redirection : subject.command.redirections)
+    substituted = substituted || is_substituted(subject.judged, redirection.target);
+  if (subject.producer)
+    for (const shell::Word& word : subject.producer->words)
+      substituted = substituted || is_substituted(subject.judged, word);
+  return substituted;
+}
+
+bool is_standard_input(std::string_view name) {
+  return is_any(name, "-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0");
+}
+
+// Where an interpreter finds its code.
+enum class Source { option, operand, input, process };
+
+Source find_source(const Wrapper& wrapper, const Form& form) {
+  const bool only_input = wrapper.has(Wrapper::runs_input);
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next()) {
+    if (each.has("f", "file") && each.part.word && is_standard_input(each.part.text))
+      return Source::input;
+    if (each.part.word && (only_input || each.is(wrapper.scripts))) return Source::option;
+    if (each.has("m", "f", "file", "p", "print", "V", "version", "h", "help"))
+      return Source::option;
+  }
+  if (wrapper.has(Wrapper::operand_is_code)) return Source::option;
+  // Behind --, php has arguments of what comes in.
+  if (wrapper.language == Language::php && each.at() > 1 && form.words[each.at() - 1].text == "--")
+    return Source::input;
+  if (each.at() >= form.size || is_standard_input(form.words[each.at()].text)) return Source::input;
+  const shell::Word& operand = form.words[each.at()];
+  return operand.process && !operand.printed ? Source::process : Source::operand;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+bool reads_file(const shell::Command& command) {
+  for (const shell::Redirection& redirection : command.redirections)
+    if (redirection.kind == shell::Redirection::Kind::read && redirection.fd == 0)
+      return redirection.target.known() && !redirection.target.process;
+  return false;
+}
+
+void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  if (wrapper.kind != Wrapper::Kind::interpreter && !wrapper.has(Wrapper::runs_input)) return;
+  const Source source = find_source(wrapper, form);
+  const std::size_t operand = Arguments(form, wrapper.syntax, Order::stop_at_operand).skip();
+  const bool opaque = source == Source::process ? is_fetched(subject.judged, form.words[operand])
+                                                : is_opaque(subject, *form.input);
+  if (!opaque || source == Source::option || source == Source::operand) return;
+  Form fed = form;
+  fed.holes = false;
+  subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
+}
+
+// policy/code_lexer.cpp ---------------------------------------------------------------------------
+// Code of other languages in tokens: what is a comment, a name, a mark.
+//
+// What could be read in two ways must not hide anything: a slash that may begin a pattern or divide
+// is read as both, one after the other (see CodeLexer::ambiguous()), and a quote that is not closed
+// is a mark like any other.
+
+CodeToken CodeLexer::next() {
+  CodeToken token;
+  for (;;) {
+    if (page_) leave_page();
+    while (at_ < code_.size() && " \t\r"sv.find(code_[at_]) != npos) ++at_, token.spaced = true;
+    if (looking_at("\\\n"sv))
+      at_ += 2;
+    else if (!skip_comment())
+      break;
+    token.spaced = true;
+  }
+  if (at_ < code_.size()) {
+    const char c = code_[at_];
+    if (c == '\n') {
+      end_line(token);
+    } else if (c == '\0') {
+      // A part that the shell puts in.
+      if (ends_statement() && piece_.depth == 0 && !is(Language::awk))
+        scope_.findings.opaque = true;
+      token.kind = CodeToken::Kind::name;
+      token.name = code_.substr(at_++, 1);
+    } else if (!read_text(token)) {
+      if (is_name_char(c))
+        read_name(token);
+      else
+        read_mark(token);
+    }
+  }
+  last_ = token.kind;
+  last_mark_ = token.mark;
+  last_name_ = token.name;
+  return token;
+}
+
+// True if a statement may begin here.
+bool CodeLexer::ends_statement() const {
+  return last_ == CodeToken::Kind::end ||
+         (last_ == CodeToken::Kind::mark && ";{}\n"sv.find(last_mark_) != npos);
+}
+
+// Goes to the code of a page of PHP.
+void CodeLexer::leave_page() {
+  const std::size_t begin = code_.find("<?"sv, at_);
+  page_ = false;
+  if (begin == npos) {
+    at_ = code_.size();
+    return;
+  }
+  at_ = begin + 2;
+  if (looking_at("php"sv)) at_ += 3;
+  if (looking_at("="sv)) ++at_;
+}
+
+// Goes behind a text; to the end if it does not come.
+bool CodeLexer::skip_to(std::string_view end) {
+  const std::size_t found = code_.find(end, at_);
+  at_ = found == npos ? code_.size() : found + end.size();
+  return true;
+}
+
+// True if it has skipped one, or what else is no code.
+bool CodeLexer::skip_comment() {
+  if (at_ >= code_.size()) return false;
+  const bool line_begins = at_ == 0 || code_[at_ - 1] == '\n';
+  if (is(Language::perl) && line_begins && at(0) == '=' && is_name_start(at(1)))
+    return skip_to("\n=cut"sv);
+  if (is(Language::ruby) && line_begins && looking_at("=begin"sv)) return skip_to("\n=end"sv);
+  if (is(Language::php) && looking_at("?>"sv)) {
+    at_ += 2;
+    return page_ = true;
+  }
+  const bool slashes = is(Language::node) || is(Language::php);
+  if (slashes && looking_at("/*"sv)) {
+    at_ += 2;
+    return skip_to("*/"sv);
+  }
+  if (is(Language::lua) && looking_at("--"sv)) {
+    at_ += 2;
+    CodeToken comment;
+    if (read_long_bracket(comment)) return true;
+  } else if (!(slashes && looking_at("//"sv)) &&
+             (is(Language::lua) || is(Language::node) || at(0) != '#' ||
+              (is(Language::perl) && at_ > 0 && code_[at_ - 1] == '$')) &&
+             !(at_ == 0 && looking_at("#!"sv))) {
+    return false;
+  }
+  // A comment of PHP ends with its code.
+  const std::size_t end = std::min(code_.find('\n', at_), code_.size());
+  const std::size_t leave = is(Language::php) ? code_.substr(at_, end - at_).find("?>"sv) : npos;
+  at_ = leave == npos ? end : at_ + leave;
+  return true;
+}
+
+void CodeLexer::end_line(CodeToken& token) {
+  token.kind = CodeToken::Kind::mark;
+  token.mark = '\n';
+  at_ = std::max(at_ + 1, std::min(here_end_, code_.size()));
+}
+
+void CodeLexer::read_name(CodeToken& token) {
+  const std::size_t begin = at_;
+  while (at_ < code_.size() && is_name_char(code_[at_])) ++at_;
+  token.kind = CodeToken::Kind::name;
+  token.name = code_.substr(begin, at_ - begin);
+}
+
+void CodeLexer::read_mark(CodeToken& token) {
+  const bool dots = is(Language::perl) || is(Language::php);
+  const bool sigils = dots || is(Language::ruby);
+  const char c = code_[at_++];
+  if (sigils && (c == '$' || c == '@') && is_name_char(at(0))) {
+    read_name(token);
+    token.variable = true;
+    return;
+  }
+  struct Pair {
+    std::string_view text;
+    char mark;
+  };
+  static constexpr Pair pairs[] = {
+      {"==", CodeToken::other},
+      {"=>", CodeToken::other},
+      {"=~", CodeToken::other},
+      {"!=", CodeToken::other},
+      {"<=", CodeToken::other},
+      {">=", CodeToken::other},
+      {"++", CodeToken::other},
+      {"||", CodeToken::other},
+      {"&&", CodeToken::other},
+      {"::", CodeToken::attribute},
+      {"?.", CodeToken::attribute},
+      {"&.", CodeToken::attribute},
+      {"->", CodeToken::attribute},
+      {"+=", CodeToken::add},
+      {".=", CodeToken::add},
+      {"..", CodeToken::other},
+      {":=", CodeToken::assign},
+      {"<-", CodeToken::assign},
+      {"|&", '|'},
+  };
+  token.kind = CodeToken::Kind::mark;
+  token.mark = c;
+  const std::string_view two = code_.substr(at_ - 1, 2);
+  for (const Pair& pair : pairs) {
+    if (two != pair.text || (pair.mark == CodeToken::assign && c == '<' && !is(Language::r)))
+      continue;
+    ++at_;
+    token.mark = pair.mark;
+    if (two == ".."sv && is(Language::lua)) token.mark = CodeToken::join;
+    return;
+  }
+  if (c == '=') token.mark = CodeToken::assign;
+  if (c == '+') token.mark = CodeToken::join;
+  if (c == '.') token.mark = dots ? CodeToken::join : CodeToken::attribute;
+  if (c == ':' && is(Language::lua) && is_name_start(at(0))) token.mark = CodeToken::attribute;
+}
+
+}  // inner
+
+// policy/code_reader.cpp --------------------------------------------------------------------------
+// Expressions and calls of other languages, as far as they are made of literals.
+//
+//   "git " + "push"          a text; an unknown part of it is a NUL byte
+//   ["git", "push"]          a list
+//   x = "git push"           the variable is known from here on, in the order of the text
+//   os.system(x)             a call: the last part of its name says what it does
+//   getattr(os, "system")(x) the same
+//
+// An expression is read by one function, which calls itself for what stands in brackets. Deeper
+// than max_code_depth brackets are passed over, and what stands in them is read all the same.
+
+namespace {
+
+constexpr unsigned max_code_depth = 100;
+
+// Functions that read a text as code of their language.
+constexpr auto code_functions = NameSet{
+    "Function",   "class_eval",  "compile", "eval",         "instance_eval",   "load",
+    "loadstring", "module_eval", "repeat",  "runInContext", "runInNewContext", "runInThisContext",
+    "timeit"};
+// Functions that call the function that an argument names.
+constexpr auto calling_functions = NameSet{
+    "__send__", "array_map", "call_user_func", "call_user_func_array", "public_send", "send"};
+// Functions of Perl and Ruby that start a program for a name with a | in it.
+constexpr auto opening_functions =
+    NameSet{"binread", "foreach", "open", "read", "readlines", "readpipe"};
+// Names behind which an expression begins anew.
+constexpr auto statement_names =
+    NameSet{"and",    "do",     "else", "end",    "for",   "if",   "in",    "not", "or",
+            "rescue", "return", "then", "unless", "until", "when", "while", "with"};
+// Methods that leave a text as it is, as far as it counts here.
+constexpr auto keeping_methods = NameSet{"chomp",  "decode", "encode",   "freeze", "lstrip",
+                                         "rstrip", "strip",  "toString", "to_s",   "trim"};
+// Functions that give the path that their arguments make.
+constexpr auto path_functions =
+    NameSet{"Path", "abspath", "expand_path", "expanduser", "join", "realpath", "resolve"};
+// Arguments with a name that are a part of the command.
+constexpr auto command_names = NameSet{"args", "cmd", "command"};
+
+std::vector<std::string> blank_parts(std::string_view text) {
+  std::vector<std::string> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find_first_of(" \t\n"), text.size());
+    if (end > 0) parts.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+// A text with holes for {}, {name} and %s.
+std::string with_holes(std::string_view text, bool percent) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::size_t close =
+        text[i] == '{' ? text.substr(i, 64).find('}') : std::string_view::npos;
+    const bool letter = percent && text[i] == '%' && i + 1 < text.size();
+    if (!percent && close != std::string_view::npos) i += close;
+    if (letter) ++i;
+    if (letter && text[i] == '%')
+      result += '%';
+    else
+      result += letter || (!percent && close != std::string_view::npos) ? '\0' : text[i];
+  }
+  return result;
+}
+
+class CodeReader {
+ public:
+  CodeReader(CodeScope& scope, const CodePiece& piece, bool divides)
+      : scope_(scope), piece_(piece), lexer_(scope, piece, divides) {
+    advance();
+  }
+
+  // False: a slash may have hidden something.
+  bool read() {
+    while (!token_.is(CodeToken::Kind::end)) {
+      read_value(0, false);
+      if (is_separator() || is_close()) advance();
+    }
+    return !lexer_.ambiguous();
+  }
+
+ private:
+  using Values = std::vector<CodeValue>;
+  // What an expression has been read to.
+  struct Operand {
+    CodeValue value = {};
+    std::string name = {};  // its last name, which is not called yet
+    bool plain = false;     // nothing but that name
+  };
+
+  bool is(Language wanted) const { return scope_.is(wanted); }
+  void advance() { token_ = lexer_.next(); }
+  bool is_close() const {
+    return token_.is_mark(')') || token_.is_mark(']') || token_.is_mark('}');
+  }
+  bool is_separator() const {
+    return token_.is_mark(',') || token_.is_mark(';') || token_.is_mark('\n');
+  }
+  // A language whose calls may have no parentheses.
+  bool calls_bare() const {
+    return is(Language::perl) || is(Language::ruby) || is(Language::lua) || is(Language::php);
+  }
+
+  CodeValue read_value(unsigned depth, bool in_brackets);
+  Operand read_operand(unsigned depth);
+  void read_suffix(Operand& operand, unsigned depth);
+  Values read_group(char close, unsigned depth);
+  Values read_bare_arguments(unsigned depth);
+  bool begins_argument() const;
+  void take_operator(CodeValue& value, Operand& operand, unsigned depth, bool in_brackets,
+                     bool& joins);
+  void set(const std::string& name, CodeValue value);
+
+  CodeValue call(const std::string& name, const CodeValue& object, Values arguments);
+  CodeValue call_method(const std::string& name, const CodeValue& object, const Values& arguments);
+  void start(const std::string& name, const Values& arguments);
+  void start_by_mark(const Values& arguments);
+  bool starts(std::string_view name) const {
+    return starting_functions.has(name) && !(name == "exec"sv && is(Language::python));
+  }
+  bool has_effect(std::string_view name) const {
+    return starts(name) || removing_functions.has(name) || code_functions.has(name) ||
+           calling_functions.has(name) || (is(Language::python) && name == "exec"sv) ||
+           ((is(Language::perl) || is(Language::ruby)) && opening_functions.has(name));
+  }
+  void add_script(const std::string& text) {
+    if (scope_.charge(text.size())) scope_.findings.scripts.push_back(text);
+  }
+
+  CodeScope& scope_;
+  const CodePiece& piece_;
+  CodeLexer lexer_;
+  CodeToken token_ = {};
+};
+
+// From the current token to a separator or a closing bracket. `in_brackets`: the end of a line is
+// a blank.
+CodeValue CodeReader::read_value(unsigned depth, bool in_brackets) {
+  CodeValue value;
+  bool joins = false, empty = true;
+  for (;;) {
+    if (token_.is_mark('\n') && (in_brackets || joins)) {
+      advance();
+      continue;
+    }
+    if (token_.is(CodeToken::Kind::end) || is_separator() || is_close()) return value;
+    const bool text_before = value.is_text() && !empty;
+    const bool beside = text_before && token_.is(CodeToken::Kind::text);
+    const bool mark = token_.is(CodeToken::Kind::mark) && !token_.is_mark('(') &&
+                      !token_.is_mark('[') && !token_.is_mark('{');
+    Operand operand;
+    if (mark) {
+      take_operator(value, operand, depth, in_brackets, joins);
+      continue;
+    }
+    operand = read_operand(depth);
+    const bool assigns = token_.is_mark(CodeToken::assign) || token_.is_mark(CodeToken::add);
+    if (assigns && !operand.name.empty()) {
+      const bool adds = token_.is_mark(CodeToken::add);
+      advance();
+      CodeValue set_to = read_value(depth + 1, in_brackets);
+      if (adds) {
+        CodeValue sum = operand.value;
+        sum.append(std::move(set_to));
+        set_to = std::move(sum);
+      }
+      set(operand.name, set_to);
+      value = std::move(set_to);
+      value.named = in_brackets && !command_names.has(operand.name);
+      return value;
+    }
+    if (operand.plain && starts(operand.name)) {
+      // import run as r, {execSync: e}
+      const bool renames = (token_.is(CodeToken::Kind::name) && token_.name == "as"sv) ||
+                           (token_.is_mark(':') && is(Language::node));
+      if (renames) {
+        advance();
+        if (token_.is(CodeToken::Kind::name)) set(std::string(token_.name), operand.value);
+      }
+    }
+    if (joins || beside || (is(Language::awk) && !empty))
+      value.append(std::move(operand.value));
+    else
+      value = std::move(operand.value);
+    if (operand.plain && statement_names.has(operand.name)) value = CodeValue();
+    joins = false;
+    empty = false;
+  }
+}
+
+// An operator between two operands.
+void CodeReader::take_operator(CodeValue& value, Operand& operand, unsigned depth, bool in_brackets,
+                               bool& joins) {
+  const char mark = token_.mark;
+  advance();
+  joins = mark == CodeToken::join;
+  if (joins) return;
+  if (mark == '|' && is(Language::awk)) {
+    // "command" | getline, print | "command"
+    if (token_.is(CodeToken::Kind::name) && token_.name == "getline"sv) {
+      if (value.is_text()) add_script(value.texts[0]);
+    } else if (!token_.is(CodeToken::Kind::end) && !is_separator() && !is_close()) {
+      const CodeValue command = read_value(depth + 1, in_brackets);
+      if (command.is_text()) add_script(command.texts[0]);
+    }
+  } else if (mark == '%' && value.is_text() && is(Language::python)) {
+    operand = read_operand(depth);
+    value.set_text(with_holes(value.texts[0], true));
+    return;
+  } else if (mark == '*' || mark == '\\' || mark == '@' || mark == '&') {
+    // *list, \@array, @function, &function
+    return;
+  }
+  value = CodeValue();
+}
+
+CodeReader::Operand CodeReader::read_operand(unsigned depth) {
+  Operand operand;
+  if (token_.is(CodeToken::Kind::mark)) {
+    const char open = token_.mark;
+    advance();
+    if (depth >= max_code_depth) return operand;
+    Values values = read_group(open == '(' ? ')' : open == '[' ? ']' : '}', depth + 1);
+    CodeValue& value = operand.value;
+    if (open == '(' && values.size() == 1) {
+      value = std::move(values[0]);
+      value.named = false;
+    } else if (open == '{') {
+      for (CodeValue& each : values)
+        if (each.is_list() && !value.is_list()) value = std::move(each);
+    } else {
+      value.kind = CodeValue::Kind::list;
+      for (const CodeValue& each : values) {
+        if (each.texts.empty()) value.texts.emplace_back(1, '\0');
+        value.texts.insert(value.texts.end(), each.texts.begin(), each.texts.end());
+      }
+    }
+  } else if (token_.is(CodeToken::Kind::name)) {
+    operand.name = token_.name;
+    operand.plain = true;
+    const CodeValue* const known = scope_.value_of(operand.name);
+    if (known && scope_.charge(known->texts.empty() ? 0 : known->texts[0].size()))
+      operand.value = *known;
+    else if (!token_.variable && starts(operand.name))
+      operand.value.set_text(operand.name);
+    advance();
+  } else {
+    if (token_.is(CodeToken::Kind::script)) {
+      add_script(token_.texts[0]);
+    } else {
+      operand.value.kind =
+          token_.is(CodeToken::Kind::list) ? CodeValue::Kind::list : CodeValue::Kind::text;
+      operand.value.texts = std::move(token_.texts);
+    }
+    advance();
+  }
+  read_suffix(operand, depth);
+  return operand;
+}
+
+// What follows an operand: calls, indices and attributes.
+void CodeReader::read_suffix(Operand& operand, unsigned depth) {
+  CodeValue object;
+  for (;;) {
+    std::string name = operand.name;
+    // A variable that has the name of a function, or "name"(...).
+    if (operand.value.is_text() && !has_effect(name) && has_effect(operand.value.texts[0]))
+      name = operand.value.texts[0];
+    const bool awk_call = !is(Language::awk) || !token_.spaced;
+    if (token_.is_mark('(') && !name.empty() && awk_call && depth < max_code_depth) {
+      advance();
+      operand.value = call(name, object, read_group(')', depth + 1));
+      object = CodeValue();
+      operand.name.clear();
+    } else if (calls_bare() && has_effect(name) && begins_argument() && depth < max_code_depth) {
+      operand.value = call(name, object, read_bare_arguments(depth + 1));
+      operand.name.clear();
+    } else if (token_.is_mark('[') && !token_.spaced && depth < max_code_depth) {
+      advance();
+      const Values index = read_group(']', depth + 1);
+      operand.name.clear();
+      operand.value = CodeValue();
+      if (index.size() == 1 && index[0].is_text() && has_effect(index[0].texts[0]))
+        operand.value = index[0];
+    } else if (token_.is_mark(CodeToken::attribute)) {
+      advance();
+      while (token_.is_mark('\n')) advance();
+      if (!token_.is(CodeToken::Kind::name)) {
+        operand.name.clear();
+        continue;
+      }
+      object = std::move(operand.value);
+      operand.name = token_.name;
+      operand.value = CodeValue();
+      if (starts(operand.name)) operand.value.set_text(operand.name);
+      const CodeValue* const known = scope_.value_of(operand.name);
+      if (known && operand.value.kind == CodeValue::Kind::unknown) operand.value = *known;
+      advance();
+      if (is(Language::ruby) && object.is_text() && !token_.is_mark('('))
+        operand.value = call_method(operand.name, object, {});
+    } else {
+      return;
+    }
+    operand.plain = false;
+  }
+}
+
+// The values up to a closing bracket, which is skipped.
+CodeReader::Values CodeReader::read_group(char close, unsigned depth) {
+  Values values;
+  const bool block = close == '}';
+  while (!token_.is(CodeToken::Kind::end)) {
+    if (is_close()) {
+      // One that closes another bracket is left to that.
+      if (token_.is_mark(close)) advance();
+      return values;
+    }
+    if (is_separator()) {
+      advance();
+      continue;
+    }
+    values.push_back(read_value(depth, !block));
+  }
+  return values;
+}
+
+CodeReader::Values CodeReader::read_bare_arguments(unsigned depth) {
+  Values values;
+  // system {'program'} 'name', 'argument'
+  if (token_.is_mark('{')) read_operand(depth);
+  while (!token_.is(CodeToken::Kind::end)) {
+    values.push_back(read_value(depth, false));
+    if (!token_.is_mark(',')) break;
+    do advance();
+    while (token_.is_mark('\n'));
+  }
+  return values;
+}
+
+bool CodeReader::begins_argument() const {
+  if (token_.is(CodeToken::Kind::name))
+    return token_.variable || scope_.value_of(token_.name) ||
+           is_any(token_.name, "my", "our", "local") ||
+           (token_.name[0] >= 'A' && token_.name[0] <= 'Z');
+  if (token_.is(CodeToken::Kind::mark))
+    return (token_.spaced && (token_.is_mark('[') || token_.is_mark('*'))) ||
+           (is(Language::perl) && token_.is_mark('{'));
+  return !token_.is(CodeToken::Kind::end);
+}
+
+void CodeReader::set(const std::string& name, CodeValue value) {
+  constexpr std::size_t most = 256, longest = 4096;
+  std::size_t bytes = 0;
+  for (const std::string& text : value.texts) bytes += text.size() + 1;
+  if (value.kind == CodeValue::Kind::unknown || bytes > longest) {
+    scope_.variables.erase(name);
+  } else if (scope_.variables.size() < most && scope_.charge(bytes)) {
+    value.named = false;
+    scope_.variables[name] = std::move(value);
+  }
+}
+
+// calls -------------------------------------------------------------------------------------------
+
+CodeValue CodeReader::call(const std::string& name, const CodeValue& object, Values arguments) {
+  CodeValue result;
+  if (code_functions.has(name) || (is(Language::python) && name == "exec"sv)) {
+    for (const CodeValue& each : arguments)
+      if (each.is_text()) scope_.add_piece(each.texts[0], piece_);
+    return result;
+  }
+  if (starts(name)) {
+    // "command".execute()
+    if (arguments.empty() && object.is_text()) add_script(object.texts[0]);
+    start(name, arguments);
+    return result;
+  }
+  if (removing_functions.has(name)) {
+    for (const CodeValue& each : arguments)
+      for (const std::string& text : each.texts)
+        if (!each.named && scope_.charge(text.size())) scope_.findings.removed.push_back(text);
+    return result;
+  }
+  if ((is(Language::perl) || is(Language::ruby)) && opening_functions.has(name)) {
+    if (name == "readpipe"sv)
+      start(name, arguments);
+    else
+      start_by_mark(arguments);
+    return result;
+  }
+  if (object.is_text() || object.is_list()) return call_method(name, object, arguments);
+  if (path_functions.has(name) && !arguments.empty()) {
+    std::string path;
+    for (const CodeValue& each : arguments)
+      append_all(path,
+                 {path.empty() ? "" : "/", each.is_text() ? each.texts[0] : std::string(1, '\0')});
+    result.set_text(std::move(path));
+    return result;
+  }
+  if ((is(Language::r) && name == "c"sv) || is_any(name, "list", "tuple")) {
+    result.kind = CodeValue::Kind::list;
+    for (CodeValue& each : arguments) result.append(std::move(each));
+    return result;
+  }
+  // getattr(os, "system"), send(:system, "command")
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].is_text() || !starts(arguments[i].texts[0])) continue;
+    const std::string named = arguments[i].texts[0];
+    if (calling_functions.has(name)) {
+      arguments.erase(arguments.begin(), arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1);
+      start(named, arguments);
+    } else if (name == "getattr"sv) {
+      result.set_text(named);
+    }
+    break;
+  }
+  // shlex.split("command"), Buffer.from("text")
+  if (is_any(name, "split", "from", "String", "str") && arguments.size() == 1 &&
+      arguments[0].is_text())
+    return call_method(name, arguments[0], {});
+  return result;
+}
+
+// A method of a text or of a list.
+CodeValue CodeReader::call_method(const std::string& name, const CodeValue& object,
+                                  const Values& arguments) {
+  CodeValue result = object;
+  result.named = false;
+  if (object.is_list()) {
+    if (name != "join"sv || object.texts.empty()) return result;
+    const bool given = !arguments.empty() && arguments[0].is_text();
+    std::string text;
+    for (std::size_t i = 0; i < object.texts.size(); ++i)
+      append_all(text, {i && given ? arguments[0].texts[0] : "", object.texts[i]});
+    result.set_text(std::move(text));
+    return result;
+  }
+  const std::string& text = object.texts[0];
+  if (name == "split"sv) {
+    result.kind = CodeValue::Kind::list;
+    result.texts = blank_parts(text);
+  } else if (name == "join"sv && !arguments.empty() && arguments[0].is_list()) {
+    std::string joined;
+    for (std::size_t i = 0; i < arguments[0].texts.size(); ++i)
+      append_all(joined, {i ? text : "", arguments[0].texts[i]});
+    result.set_text(std::move(joined));
+  } else if (name == "format"sv) {
+    result.set_text(with_holes(text, false));
+  } else if (!keeping_methods.has(name) && !is_any(name, "from", "String", "str")) {
+    result.set_text(text + '\0');
+  }
+  return result;
+}
+
+// A function that starts a program: its first argument is a script, or the program, or a list of
+// that and its arguments.
+void CodeReader::start(const std::string& name, const Values& arguments) {
+  std::size_t i = 0;
+  const bool leads = starts_with(name, "spawn"sv) || starts_with(name, "open"sv);
+  while (i < arguments.size() && (arguments[i].named || (leads && arguments[i].texts.empty()))) ++i;
+  if (i >= arguments.size() || arguments[i].texts.empty()) return;
+  const CodeValue& first = arguments[i];
+  std::vector<std::string> words = first.texts;
+  if (first.is_text()) {
+    add_script(words[0]);
+    for (bool more = true; more && ++i < arguments.size();) {
+      const CodeValue& each = arguments[i];
+      more = each.is_text() && !each.named;
+      if (each.named) continue;
+      words.insert(words.end(), each.texts.begin(), each.texts.end());
+    }
+    if (words.size() == 1) return;
+    // What execv() and its like start is named twice.
+    const bool twice =
+        starts_with(name, "exec"sv) || starts_with(name, "spawn"sv) || starts_with(name, "posix"sv);
+    if (twice && base_name(words[0]) == base_name(words[1])) words.erase(words.begin());
+  } else if (words.size() == 1) {
+    add_script(words[0]);
+  }
+  std::size_t bytes = 0;
+  for (const std::string& word : words) bytes += word.size() + 1;
+  if (scope_.charge(bytes)) scope_.findings.commands.push_back(std::move(words));
+}
+
+// open(F, "command |"), open(F, "-|", "command", "argument"), IO.read("|command")
+void CodeReader::start_by_mark(const Values& arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].is_text()) continue;
+    std::string_view text = arguments[i].texts[0];
+    text.remove_prefix(std::min(text.find_first_not_of(" +"), text.size()));
+    while (ends_with(text, " "sv)) text.remove_suffix(1);
+    if (is_any(text, "-|", "|-")) {
+      Values rest(arguments.begin() + static_cast<std::ptrdiff_t>(i) + 1, arguments.end());
+      return start("system", rest);
+    }
+    if (starts_with(text, "|"sv)) return add_script(std::string(text.substr(1)));
+    if (ends_with(text, "|"sv)) return add_script(std::string(text.substr(0, text.size() - 1)));
+  }
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void CodeValue::set_text(std::string text) {
+  kind = Kind::text;
+  texts.clear();
+  texts.push_back(std::move(text));
+}
+
+void CodeValue::append(CodeValue&& next) {
+  if (is_list() || next.is_list()) {
+    if (!is_list()) texts.insert(texts.begin(), std::string(1, '\0'));
+    texts.insert(texts.end(), next.texts.begin(), next.texts.end());
+    kind = Kind::list;
+  } else if (is_text() || next.is_text()) {
+    if (!is_text()) set_text(std::string(1, '\0'));
+    if (next.is_text())
+      texts[0] += next.texts[0];
+    else
+      texts[0] += '\0';
+  }
+}
+
+bool CodeScope::charge(std::size_t bytes) {
+  const bool fits = bytes < budget;
+  budget = fits ? budget - bytes : 0;
+  return fits;
+}
+
+void CodeScope::add_piece(std::string_view text, const CodePiece& from, bool page) {
+  constexpr unsigned deepest = 8;
+  if (from.depth >= deepest || text.find_first_of("(`'\"|"sv) == std::string_view::npos ||
+      !charge(text.size()))
+    return;
+  pieces.push_back({std::string(text), from.depth + 1, page});
+}
+
+const CodeValue* CodeScope::value_of(std::string_view name) const {
+  const auto found = variables.find(name);
+  return found == variables.end() ? nullptr : &found->second;
+}
+
+void read_piece(CodeScope& scope, const CodePiece& piece) {
+  if (!CodeReader(scope, piece, false).read()) CodeReader(scope, piece, true).read();
+}
+
+}  // inner
+
+// policy/code_strings.cpp -------------------------------------------------------------------------
+// Strings and patterns of other languages, as their quotes read them.
+
+namespace {
+
+// Behind the } that closes what is open at `at`, with the strings in it skipped; npos: none does.
+std::size_t behind_braces(std::string_view text, std::size_t at) {
+  std::size_t depth = 1;
+  char quote = '\0';
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (quote) {
+      if (c == '\\') ++at;
+      if (c == quote || c == '\n') quote = '\0';
+    } else if (c == '"' || c == '\'' || c == '`') {
+      quote = c;
+    } else if (c == '{') {
+      ++depth;
+    } else if (c == '}' && --depth == 0) {
+      return at + 1;
+    }
+  }
+  return std::string_view::npos;
+}
+
+// 'text' without its quotes; false: it is something else.
+bool bare_text(std::string_view text, std::string_view& inner) {
+  if (text.size() < 2 || (text[0] != '"' && text[0] != '\'') || text.back() != text[0])
+    return false;
+  inner = text.substr(1, text.size() - 2);
+  return inner.find_first_of("\"'\\") == std::string_view::npos;
+}
+
+char closing_of(char open) {
+  constexpr std::string_view opening = "([{<", closing = ")]}>";
+  const std::size_t kind = opening.find(open);
+  return kind == std::string_view::npos ? open : closing[kind];
+}
+
+// Names behind which a slash begins a pattern.
+constexpr auto names_before_patterns = NameSet{
+    "and",   "case", "do",     "else",  "elsif", "grep",   "if",     "in",    "not",  "of",   "or",
+    "print", "puts", "return", "split", "then",  "typeof", "unless", "until", "when", "while"};
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+bool CodeLexer::read_text(CodeToken& token) {
+  const char c = code_[at_];
+  const bool perl = is(Language::perl), ruby = is(Language::ruby);
+  if (c == '"' || (c == '\'' && !is(Language::awk)))
+    return read_quoted(token, c, false, is(Language::ruby) && c == '"');
+  if (c == '`' && (perl || ruby || is(Language::php) || is(Language::node))) {
+    // A $ before it has it run: zx, Bun.
+    const bool runs = !is(Language::node) || (at_ > 0 && code_[at_ - 1] == '$');
+    if (!read_quoted(token, c, false, !perl)) return false;
+    if (runs) token.kind = CodeToken::Kind::script;
+    return true;
+  }
+  if (is(Language::lua) && c == '[') return read_long_bracket(token);
+  if (c == '<' && (perl || ruby || is(Language::php))) return read_here_document(token);
+  if (c == '/') return read_pattern(token);
+  if (c == '%' && ruby) return read_percent(token);
+  if (c == ':' && ruby && is_name_start(at(1)) && (at_ == 0 || !is_name_char(code_[at_ - 1]))) {
+    ++at_;
+    read_name(token);
+    token.kind = CodeToken::Kind::text;
+    token.texts = {std::string(token.name)};
+    return true;
+  }
+  if (perl && is_name_start(c)) return read_quote_operator(token);
+  if (!is(Language::python) && !is(Language::r)) return false;
+  // r'..', f"..", rb'..'
+  std::size_t letters = 0;
+  bool raw = false, formatted = false;
+  while (letters < 2 && "rRbBuUfF"sv.find(at(letters)) != npos && at(letters)) {
+    raw |= (at(letters) | 0x20) == 'r';
+    formatted |= (at(letters) | 0x20) == 'f';
+    ++letters;
+  }
+  if (letters == 0 || (at(letters) != '"' && at(letters) != '\'')) return false;
+  at_ += letters;
+  if (read_quoted(token, code_[at_], raw, formatted && is(Language::python))) return true;
+  at_ -= letters;
+  return false;
+}
+
+// From the opening quote to behind the closing one. `formatted`: what stands in braces may have
+// quotes of its own.
+bool CodeLexer::read_quoted(CodeToken& token, char quote, bool raw, bool formatted) {
+  if (at_ < unclosed_[static_cast<unsigned char>(quote)]) return false;
+  const std::string_view three = code_.substr(at_, 3);
+  const bool is_triple =
+      is(Language::python) && three.size() == 3 && three[1] == quote && three[2] == quote;
+  const std::size_t marks = is_triple ? 3 : 1;
+  const bool one_line =
+      !is_triple && quote != '`' &&
+      (is(Language::python) || is(Language::node) || is(Language::awk) || is(Language::lua));
+  std::size_t end = at_ + marks;
+  while (end < code_.size()) {
+    const char c = code_[end];
+    if (c == quote && (!is_triple || code_.substr(end, 3) == three)) break;
+    if (c == '\n' && one_line) break;
+    const bool opens = formatted && end >= unclosed_['{'] && c == '{' &&
+                       (is(Language::python) || code_[end - 1] != '\\');
+    const bool twice = is(Language::python) && end + 1 < code_.size() && code_[end + 1] == '{';
+    if (c == '\\') {
+      end += 2;
+    } else if (opens && !twice) {
+      const std::size_t behind = behind_braces(code_, end + 1);
+      if (behind == npos) unclosed_['{'] = code_.size();
+      end = behind == npos ? end + 1 : behind;
+    } else {
+      end += opens ? 2U : 1U;
+    }
+  }
+  if (end >= code_.size() || code_[end] != quote) {
+    unclosed_[static_cast<unsigned char>(quote)] = std::min(end, code_.size());
+    return false;
+  }
+  const std::string_view body = code_.substr(at_ + marks, end - at_ - marks);
+  at_ = end + marks;
+  token.kind = CodeToken::Kind::text;
+  token.texts = {raw ? std::string(body) : decoded(body, quote, formatted)};
+  return true;
+}
+
+bool CodeLexer::find_close(char open, char close, std::string_view& body) {
+  if (at_ < unclosed_[static_cast<unsigned char>(close)]) return false;
+  std::size_t depth = 1;
+  for (std::size_t end = at_; end < code_.size(); ++end) {
+    const char c = code_[end];
+    if (c == '\\') {
+      ++end;
+    } else if (c == close && --depth == 0) {
+      body = code_.substr(at_, end - at_);
+      at_ = end + 1;
+      return true;
+    } else if (c == open && open != close) {
+      ++depth;
+    }
+  }
+  unclosed_[static_cast<unsigned char>(close)] = code_.size();
+  return false;
+}
+
+// What stands behind the letters of q, qx, m, s and the like of Perl, and of %q of Ruby.
+bool CodeLexer::read_delimited(CodeToken& token, std::size_t letters) {
+  const std::string_view name = code_.substr(at_, letters);
+  const std::size_t begin = at_;
+  at_ += letters;
+  while (at(0) == ' ' || at(0) == '\n') ++at_;
+  const char open = at(0);
+  const char close = closing_of(open);
+  ++at_;
+  std::string_view body;
+  if (!find_close(open, close, body)) {
+    at_ = begin;
+    return false;
+  }
+  const bool plain = is_any(name, "q", "%q", "%w", "qw", "%i");
+  token.kind = is_any(name, "qx", "%x") ? CodeToken::Kind::script : CodeToken::Kind::text;
+  if (is_any(name, "qw", "%w", "%W", "%i", "%I")) {
+    token.kind = CodeToken::Kind::list;
+    for (std::string_view rest = body; !rest.empty();) {
+      const std::size_t end = std::min(rest.find_first_of(" \t\n"), rest.size());
+      if (end > 0) token.texts.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    return true;
+  }
+  token.texts = {decoded(body, plain ? '\'' : '"', is(Language::ruby))};
+  if (!is_any(name, "s", "y", "tr", "m", "qr", "%r")) return true;
+  // (?{ code })
+  if (const std::size_t code = body.find("(?"sv); is(Language::perl) && code != npos)
+    scope_.add_piece(body.substr(code), piece_);
+  token.texts = {std::string(1, '\0')};
+  if (!is_any(name, "s", "y", "tr")) return true;
+  if (open != close) {
+    while (at(0) == ' ' || at(0) == '\n') ++at_;
+    ++at_;
+  }
+  const char second = open == close ? open : code_[std::min(at_, code_.size()) - 1];
+  std::string_view replacement;
+  if (!find_close(second, closing_of(second), replacement)) return true;
+  bool runs = false;
+  for (; is_name_char(at(0)); ++at_) runs |= at(0) == 'e';
+  if (runs)
+    scope_.add_piece(replacement, piece_);
+  else
+    decoded(replacement, '"', false);
+  return true;
+}
+
+// %q(..) %w[..] %x{..} and the like of Ruby.
+bool CodeLexer::read_percent(CodeToken& token) {
+  const bool value_before = last_ == CodeToken::Kind::text || last_ == CodeToken::Kind::name ||
+                            (last_ == CodeToken::Kind::mark && ")]}"sv.find(last_mark_) != npos);
+  const bool letter = at(1) && "qQwWixIr"sv.find(at(1)) != npos;
+  const char open = at(letter ? 2 : 1);
+  if (is_name_char(open) || open == ' ' || open == '=' || open == '\0' || open == '\n')
+    return false;
+  if (!letter && (value_before || "([{<"sv.find(open) == npos)) return false;
+  return read_delimited(token, letter ? 2 : 1);
+}
+
+// q(..) qw(..) qx/../ m/../ s/../../e and the like of Perl.
+bool CodeLexer::read_quote_operator(CodeToken& token) {
+  std::size_t letters = 0;
+  while (letters < 3 && is_name_char(at(letters))) ++letters;
+  if (!is_any(code_.substr(at_, letters), "q", "qq", "qw", "qx", "qr", "m", "s", "y", "tr"))
+    return false;
+  if (last_ == CodeToken::Kind::mark && last_mark_ == CodeToken::attribute) return false;
+  if (at_ > 0 && "$@%&"sv.find(code_[at_ - 1]) != npos) return false;
+  std::size_t i = letters;
+  while (at(i) == ' ' || at(i) == '\n') ++i;
+  const char open = at(i);
+  if (open == '\0' || ",;)}"sv.find(open) != npos || is_name_char(open) || at(i) == '=' ||
+      (i > letters && open == '#'))
+    return false;
+  return read_delimited(token, letters);
+}
+
+// /pattern/flags, where a value may stand.
+bool CodeLexer::read_pattern(CodeToken& token) {
+  const bool perl = is(Language::perl);
+  if (!perl && !is(Language::ruby) && !is(Language::node) && !is(Language::awk)) return false;
+  const bool spaced = at_ > 0 && " \t\n"sv.find(code_[at_ - 1]) != npos;
+  const bool behind_group =
+      last_ == CodeToken::Kind::mark && (last_mark_ == ')' || last_mark_ == '}');
+  const bool behind_name = last_ == CodeToken::Kind::name && spaced && !last_name_.empty() &&
+                           !is_digit(last_name_[0]) && " =\t\n"sv.find(at(1)) == npos;
+  const bool behind_value = last_ == CodeToken::Kind::text || last_ == CodeToken::Kind::name ||
+                            (last_ == CodeToken::Kind::mark && last_mark_ == ']');
+  if (behind_group || (behind_name && !names_before_patterns.has(last_name_))) {
+    ambiguous_ = true;
+    if (divides_) return false;
+  } else if (behind_value && !names_before_patterns.has(last_name_)) {
+    return false;
+  }
+  if (at_ < unclosed_['/']) return false;
+  std::size_t end = at_ + 1;
+  for (bool in_class = false; end < code_.size() && code_[end] != '\n'; ++end) {
+    const char c = code_[end];
+    if (c == '\\')
+      ++end;
+    else if (c == '[' && !perl)
+      in_class = true;
+    else if (c == ']')
+      in_class = false;
+    else if (c == '/' && !in_class)
+      break;
+  }
+  if (end >= code_.size() || code_[end] != '/') {
+    unclosed_['/'] = std::min(end, code_.size());
+    return false;
+  }
+  const std::string_view body = code_.substr(at_ + 1, end - at_ - 1);
+  if (perl || is(Language::ruby)) decoded(body, '"', is(Language::ruby));
+  at_ = end + 1;
+  token.kind = CodeToken::Kind::text;
+  token.texts = {std::string(1, '\0')};
+  while (is_name_char(at(0)) && !is(Language::awk)) ++at_;
+  return true;
+}
+
+// [[..]] and [==[..]==] of Lua.
+bool CodeLexer::read_long_bracket(CodeToken& token) {
+  std::size_t level = 1;
+  while (at(level) == '=') ++level;
+  if (at(0) != '[' || at(level) != '[') return false;
+  const std::string close = concat("]%]", {std::string(level - 1, '=')});
+  const std::size_t begin = at_ + level + 1;
+  const std::size_t end = at_ < unclosed_[']'] ? npos : code_.find(close, begin);
+  if (end == npos) {
+    unclosed_[']'] = code_.size();
+    return false;
+  }
+  token.kind = CodeToken::Kind::text;
+  token.texts = {std::string(code_.substr(begin, end - begin))};
+  at_ = end + close.size();
+  return true;
+}
+
+// <<NAME, <<~"NAME", <<<'NAME': its text begins behind this line.
+bool CodeLexer::read_here_document(CodeToken& token) {
+  std::size_t i = is(Language::php) ? 3 : 2;
+  if (code_.substr(at_, i) != "<<<"sv.substr(0, i)) return false;
+  if (is(Language::php))
+    while (at(i) == ' ') ++i;
+  const bool indented = at(i) == '~' || at(i) == '-';
+  i += indented;
+  const char quote = at(i) && "\"'`"sv.find(at(i)) != npos ? at(i) : '"';
+  const bool quoted = at(i) == quote;
+  i += quoted;
+  std::size_t size = 0;
+  while (is_name_char(at(i + size))) ++size;
+  const std::string_view name = code_.substr(std::min(at_ + i, code_.size()), size);
+  if (name.empty() || (!indented && !quoted && !(name[0] >= 'A' && name[0] <= 'Z'))) return false;
+  if (at_ < unclosed_['<']) return false;
+  std::size_t line = std::max(here_end_, std::min(code_.find('\n', at_), code_.size() - 1) + 1);
+  const std::size_t begin = line;
+  while (line < code_.size()) {
+    const std::size_t end = std::min(code_.find('\n', line), code_.size());
+    std::string_view text = code_.substr(line, end - line);
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    const bool ends = is(Language::php) ? starts_with(text, name) : text == name;
+    if (ends) {
+      const std::string_view body = code_.substr(begin, line - begin);
+      token.texts = {quote == '\'' ? std::string(body) : decoded(body, '"', is(Language::ruby))};
+      token.kind = quote == '`' ? CodeToken::Kind::script : CodeToken::Kind::text;
+      at_ += i + size + quoted;
+      // What follows the name of PHP goes on with the statement.
+      here_end_ = is(Language::php)
+                      ? line + static_cast<std::size_t>(text.data() + name.size() - &code_[line])
+                      : end + 1;
+      return true;
+    }
+    line = end + 1;
+  }
+  unclosed_['<'] = code_.size();
+  return false;
+}
+
+// what a text says --------------------------------------------------------------------------------
+
+std::string CodeLexer::decoded(std::string_view body, char quote, bool formatted) {
+  const bool plain =
+      quote == '\'' && (is(Language::perl) || is(Language::php) || is(Language::ruby));
+  std::string text;
+  text.reserve(body.size());
+  for (std::size_t i = 0; i < body.size();) {
+    if (body[i] == '\\' && i + 1 < body.size()) {
+      ++i;
+      if (!plain)
+        append_escape(body, i, text);
+      else if (body[i] == '\\' || body[i] == '\'')
+        text += body[i++];
+      else
+        text += '\\';
+      continue;
+    }
+    const std::size_t taken = plain ? 0 : interpolate(body.substr(i), quote, formatted, text);
+    if (taken == 0) text += body[i];
+    i += std::max<std::size_t>(taken, 1);
+  }
+  return text;
+}
+
+// What stands behind a backslash.
+void CodeLexer::append_escape(std::string_view body, std::size_t& at, std::string& text) const {
+  constexpr std::string_view letters = "ntrabfve", controls = "\n\t\r\a\b\f\v\033";
+  const char c = body[at];
+  if (is_digit(c)) {
+    const bool lua = is(Language::lua);
+    const std::size_t before = at;
+    const std::uint32_t value = read_digits(body, at, 3, lua ? 10 : 8);
+    if (at == before)
+      text += body[at++];
+    else
+      text += static_cast<char>(value);
+    return;
+  }
+  ++at;
+  const bool perl = is(Language::perl);
+  if (c == 'x' || c == 'u' || c == 'U' || (c == 'o' && perl)) {
+    if (perl && (c == 'u' || c == 'U')) return;
+    const bool braced = at < body.size() && body[at] == '{';
+    const std::size_t most = braced ? 8 : c == 'x' ? 2 : c == 'u' ? 4 : 8;
+    at += braced;
+    const std::size_t before = at;
+    const std::uint32_t value = read_digits(body, at, most, c == 'o' ? 8 : 16);
+    if (at == before && !braced)
+      text += c;
+    else if (value < 0x80 || c == 'x')
+      text += static_cast<char>(value);
+    else
+      append_utf8(value < 0x110000 ? value : 0xfffd, text);
+    if (braced) at = std::min(body.find('}', at), body.size() - 1) + 1;
+  } else if (c == 'N' && is(Language::python)) {
+    text += '\0';
+    at = std::min(body.find('}', at), body.size() - 1) + 1;
+  } else if (c == 'z' && is(Language::lua)) {
+    at = std::min(body.find_first_not_of(" \t\r\n", at), body.size());
+  } else if (perl && "QELl"sv.find(c) != npos) {
+    return;
+  } else if (const std::size_t letter = letters.find(c); letter != npos) {
+    text += controls[letter];
+  } else if (c != '\n') {
+    text += c;
+  }
+}
+
+// Puts a value in: $x, ${x}, #{x}, {x}. Gives how much of the text it has taken; 0: there is none.
+std::size_t CodeLexer::interpolate(std::string_view rest, char quote, bool formatted,
+                                   std::string& text) {
+  const char second = rest.size() > 1 ? rest[1] : '\0';
+  std::size_t open = npos;
+  if (is(Language::python)) {
+    if (!formatted || (rest[0] != '{' && rest[0] != '}')) return 0;
+    if (second == rest[0]) {
+      text += rest[0];
+      return 2;
+    }
+    open = 0;
+  } else if (is(Language::node)) {
+    if (quote != '`' || rest[0] != '$' || second != '{') return 0;
+    open = 1;
+  } else if (is(Language::ruby)) {
+    if (rest[0] != '#' || second != '{') return 0;
+    open = 1;
+  } else if (is(Language::php) && rest[0] == '{' && second == '$') {
+    open = 0;
+  } else if ((is(Language::perl) || is(Language::php)) && (rest[0] == '$' || rest[0] == '@')) {
+    if (second == '{') open = 1;
+  } else {
+    return 0;
+  }
+  std::string_view inside;
+  std::size_t end = 1;
+  if (open != npos) {
+    if (rest[open] != '{') return 0;
+    rest = rest.substr(0, std::size_t{1} << 16);
+    end = scope_.charge(0) ? behind_braces(rest, open + 1) : npos;
+    if (end == npos) {
+      scope_.charge(rest.size());
+      text += '\0';
+      return open + 1;
+    }
+    inside = rest.substr(open + 1, end - open - 2);
+    scope_.add_piece(inside, piece_);
+    if (starts_with(inside, "$"sv)) inside.remove_prefix(1);
+  } else {
+    while (end < rest.size() && is_name_char(rest[end])) ++end;
+    if (end == 1) return 0;
+    inside = rest.substr(1, end - 1);
+  }
+  const CodeValue* const value = scope_.value_of(inside);
+  std::string_view literal;
+  if (value && value->is_text() && scope_.charge(value->texts[0].size()))
+    text += value->texts[0];
+  else if (bare_text(inside, literal))
+    text += literal;
+  else
+    text += '\0';
+  return end;
 }
 
 // policy/columns_internal.hpp ---------------------------------------------------------------------
@@ -15134,6 +17794,7 @@ inline Syntax syntax_at(const NameTable& table, std::size_t row) {
 // and options without an argument:
 //   fetches           of Operands::fetch: with one of these it writes files
 //   only_prints       of Operands::unpack: with one of these it writes none
+//   removes           of Operands::pack: with one of these it removes what it has packed
 
 namespace {
 
@@ -15145,8 +17806,9 @@ struct FileColumns : ProgramColumns {
   static constexpr TableText<writes_column> writes(const char* text) { return {text}; }
   static constexpr TableText<directory_column> directory(const char* text) { return {text}; }
   static constexpr TableText<modes_column> modes(const char* text) { return {text}; }
-  // One column has these three, as no program has two of them.
+  // One column has these four, as no program has two of them.
   static constexpr TableText<modes_column> fetches(const char* text) { return {text}; }
+  static constexpr TableText<modes_column> removes(const char* text) { return {text}; }
   static constexpr TableText<modes_column> only_prints(const char* text) { return {text}; }
 
   struct Row : ProgramRow<columns> {
@@ -15163,6 +17825,10 @@ struct FileColumns : ProgramColumns {
 
 struct FileRows : FileColumns {
   static constexpr Row rows[] = {
+      {"7z", Operands::pack_command, removes("sdel")},
+      {"7za", same_as("7z")},
+      {"7zr", same_as("7z")},
+      {"7zz", same_as("7z")},
       {"bsdtar", same_as("tar")},
       {"cat", Operands::read},
       {"chgrp", Operands::change, longs("from reference")},
@@ -15180,7 +17846,11 @@ struct FileRows : FileColumns {
        reads("T upload-file"), writes("o output c cookie-jar D dump-header output-dir"),
        directory("output-dir"), fetches("O remote-name remote-name-all J remote-header-name")},
       {"cut", Operands::read, letters("bcdf"), longs("bytes characters delimiter fields")},
+      {"dc3dd", Operands::key_value},
+      {"dcfldd", Operands::key_value},
       {"dd", Operands::key_value},
+      {"ddrescue", Operands::filter, letters("bcDeEgGHiIJKLmOpPqrsTx")},
+      {"del-cli", Operands::remove_tree},
       {"diff", Operands::read, letters("ILUxXSW"), longs("exclude label unified context width")},
       {"du", Operands::read, letters("dBtX"), longs("max-depth block-size threshold exclude")},
       {"ed", Operands::write, letters("p"), longs("prompt")},
@@ -15194,6 +17864,7 @@ struct FileRows : FileColumns {
        longs("regexp file max-count context include exclude exclude-dir after-context "
              "before-context"),
        reads("f file")},
+      {"grm", same_as("rm")},
       {"gsed", same_as("sed")},
       {"gtar", same_as("tar")},
       {"head", Operands::read, letters("cn"), longs("bytes lines")},
@@ -15216,18 +17887,22 @@ struct FileRows : FileColumns {
       {"patch", Operands::patch, letters("BdDFgiopVYzr"),
        longs("directory input output strip reject-file"), reads("i input"),
        writes("o output r reject-file"), directory("d directory")},
+      {"rar", Operands::pack_command, removes("df dr dw")},
       {"readlink", Operands::read},
       {"rg", Operands::pattern, letters("ABCdefgEjMmrtT"),
        longs("regexp file glob type type-not max-count max-depth replace context"),
        reads("f file")},
+      {"rimraf", Operands::remove_tree},
       {"rm", Operands::rm},
       {"rmdir", Operands::remove},
+      {"rmtrash", same_as("rimraf")},
       {"rsync", Operands::sync, letters("efBTM"),
        longs(
            "rsh filter exclude exclude-from include include-from files-from bwlimit log-file "
            "temp-dir compare-dest copy-dest link-dest backup-dir suffix password-file port timeout "
            "chmod chown max-size min-size partial-dir out-format rsync-path block-size max-delete"),
        writes("log-file")},
+      {"safe-rm", same_as("rm")},
       {"scp", Operands::copy, letters("cDFiJloPSX")},
       {"sed", Operands::sed, letters("efl"), longs("expression file line-length"), reads("f file")},
       {"setfacl", Operands::acl, letters("mxMXns"),
@@ -15238,6 +17913,7 @@ struct FileRows : FileColumns {
       {"sort", Operands::read, letters("koStT"),
        longs("key output buffer-size field-separator temporary-directory"), writes("o output")},
       {"sponge", Operands::write},
+      {"srm", same_as("rimraf")},
       {"stat", Operands::read, letters("ct"), longs("format printf")},
       {"strings", Operands::read, letters("ntTe")},
       {"tac", Operands::read, letters("s"), longs("separator")},
@@ -15248,6 +17924,8 @@ struct FileRows : FileColumns {
        directory("C directory")},
       {"tee", Operands::write},
       {"touch", Operands::write, letters("drt"), longs("date reference time")},
+      {"trash", same_as("rimraf")},
+      {"trash-put", same_as("rimraf")},
       {"tree", Operands::read, letters("LPIoHT"), writes("o")},
       {"truncate", Operands::write, letters("rs"), longs("reference size")},
       {"uniq", Operands::filter, letters("fsw"), longs("skip-fields skip-chars check-chars")},
@@ -15260,8 +17938,10 @@ struct FileRows : FileColumns {
              "tries"),
        reads("i input-file"), writes("O output-document o output-file a P directory-prefix"),
        directory("P directory-prefix"), only_prints("O output-document spider")},
+      {"wipe", same_as("rimraf")},
       {"xxd", Operands::filter, letters("cglosR")},
       {"zcat", Operands::read},
+      {"zip", Operands::pack, letters("bnPt"), removes("m move")},
   };
 };
 
@@ -15281,8 +17961,9 @@ constexpr auto file_entries = entries_of<FileRows, FileRowEntry>([](const FileRo
 constexpr bool file_options_are_known() {
   using Columns = FileColumns;
   for (const Columns::Row& row : FileRows::rows) {
-    const bool takes_modes =
-        row.operands != Columns::Operands::fetch && row.operands != Columns::Operands::unpack;
+    using Kind = Columns::Operands;
+    const bool takes_modes = row.operands != Kind::fetch && row.operands != Kind::unpack &&
+                             row.operands != Kind::pack && row.operands != Kind::pack_command;
     for (const std::size_t column : {Columns::reads_column, Columns::writes_column,
                                      Columns::directory_column, Columns::modes_column})
       if ((column != Columns::modes_column || takes_modes) && !row.has_options(row.text(column)))
@@ -15312,289 +17993,6 @@ bool find_file_program(std::string_view name, FileProgram& program) {
   program.modes = table.at(row, Columns::modes_column);
   return true;
 }
-
-// policy/wrapper_table_internal.hpp ---------------------------------------------------------------
-// Programs that start another one, or hand a script to a shell: what the rows say of them.
-
-// What the rows say besides names of options. The rows stand in wrappers_*_internal.hpp.
-struct WrapperTerms {
-  // How a program is peeled off. Most are plain: options, and then the command. Each of the others
-  // has a function of its own, which peel() calls.
-  enum class Kind : unsigned char {
-    plain,
-    capsh,
-    console,  // editors and the like: options have commands of its own language
-    env,
-    find,
-    git_config,
-    input_only,   // what it does, it reads from standard input
-    interpreter,  // of a Language, which its row has
-    keys,         // its words are typed into another terminal
-    make,
-    nested,  // commands of tmux that have commands of tmux
-    parallel,
-    runuser,
-    screen,
-    script,
-    sed,
-    su,
-    tar,
-    xargs,
-  };
-  enum Flag : std::uint32_t {
-    // What stands before the command.
-    word_before = 1u << 0,         // a word, between the options and the command
-    options_again = 1u << 1,       // behind that word, more options
-    assignments_before = 1u << 2,  // NAME=value words
-    behind_dashes = 1u << 3,       // a word --, if there is one
-    // What follows its options.
-    has_commands = 1u << 4,  // a command of its own: the row to go on with is "name command"
-    command_list = 1u << 5,  // the same, and a word ; begins the next one
-    joins_words = 1u << 6,   // the words of the command are joined to a script
-    no_command = 1u << 7,    // none; its options may stand anywhere; but see behind_dashes
-    operands_are_scripts = 1u << 8,  // of no_command: each of them
-    reads_input = 1u << 9,           // if nothing follows, the script is standard input
-    operand_is_code = 1u << 10,      // of an interpreter: the first, if no option gives code
-    // How its scripts are read.
-    known_in_part = 1u << 11,  // what is unknown in them is no reason to refuse
-    elsewhere = 1u << 12,     // the same; they run on another machine, in a container or a terminal
-    for_shell = 1u << 13,     // of a console: they are those of a shell
-    git_settings = 1u << 14,  // its options -c and --config hold a setting of git
-    // What options of Wrapper::programs do.
-    toggles_joining = 1u << 15,  // they take no argument, and turn joins_words on, or off
-    shows = 1u << 16,            // and where they turn it on, nothing runs
-    // Of the row alone.
-    optional_arguments = 1u << 17,  // a script may be there only in the same word: --option=SCRIPT
-    longs_are_switches = 1u << 18,  // see Syntax
-  };
-};
-
-struct Wrapper : WrapperTerms {
-  std::string_view name = {};  // of the row; that of another program after same_as()
-  Kind kind = Kind::plain;
-  Language language = Language::awk;
-  std::uint32_t flags = 0;  // bits of Flag
-  Syntax syntax = {};
-  Names scripts = {};   // options whose argument is a script
-  Names programs = {};  // options whose argument is the program, or switches: see Flag
-
-  bool has(Flag flag) const { return (flags & flag) != 0; }
-};
-
-// The row of a name: of a program, or "program command" for one of its commands. False: there is
-// none.
-bool find_wrapper(std::string_view name, Wrapper& wrapper);
-NameTable wrapper_table();
-
-// Variables whose value is a command.
-inline constexpr auto command_variables = NameSet{"BROWSER",
-                                                  "EDITOR",
-                                                  "FCEDIT",
-                                                  "GIT_ASKPASS",
-                                                  "GIT_EDITOR",
-                                                  "GIT_EXTERNAL_DIFF",
-                                                  "GIT_PAGER",
-                                                  "GIT_PROXY_COMMAND",
-                                                  "GIT_SEQUENCE_EDITOR",
-                                                  "GIT_SSH",
-                                                  "GIT_SSH_COMMAND",
-                                                  "LESSCLOSE",
-                                                  "LESSOPEN",
-                                                  "MANPAGER",
-                                                  "PAGER",
-                                                  "PROMPT_COMMAND",
-                                                  "PS4",
-                                                  "RSYNC_RSH",
-                                                  "SSH_ASKPASS",
-                                                  "SUDO_ASKPASS",
-                                                  "VISUAL"};
-
-// The last parts of the names of git's and tmux's settings whose value is a command, besides
-// pager.* and alias.*, in small letters.
-inline constexpr auto command_settings =
-    NameSet{"askpass",         "clean",         "cmd",        "command", "copy-command",
-            "default-command", "default-shell", "difffilter", "driver",  "editor",
-            "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
-            "packobjectshook", "pager",         "process",    "program", "receivepack",
-            "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
-
-// policy/subject_internal.hpp ---------------------------------------------------------------------
-// The subject: one simple command of a script, while it is judged; and what judges it.
-//
-// A command is judged in all its forms. The first form is the command as it stands; what it starts
-// (env, timeout, xargs, find -exec ...) is a form of the same command, one level deeper:
-//
-//   timeout 5 env A=b sudo id      level 0
-//             env A=b sudo id      level 1
-//                     sudo id      level 2
-//
-// A text that it would hand to a shell (bash -c, ssh HOST) is a payload: the walk reads it next,
-// and the commands in it become subjects of their own.
-//
-// The functions below are called with a subject and one of its forms. They refuse what the rules
-// forbid, add forms and add payloads, and give nothing back. Each stands in a part about one kind
-// of programs; no two parts call each other in a circle.
-
-inline constexpr std::size_t no_word = static_cast<std::size_t>(-1);
-
-// One simple command while it is judged: its forms, and the payloads that the walk reads next.
-// Lives as long as the visit of the command; pointers in its forms lead into it.
-struct Subject {
-  Subject(Case& of, UnsetVariables& watched, const shell::Visit& visit)
-      : judged(of),
-        command(visit.command),
-        producer(visit.producer),
-        variables(watched),
-        payloads(visit.payloads) {}
-  Subject(const Subject&) = delete;
-  Subject& operator=(const Subject&) = delete;
-
-  Case& judged;
-  const shell::Command& command;
-  const shell::Command* producer;  // the command that writes into its pipe, or null
-  UnsetVariables& variables;
-  std::vector<shell::Payload>& payloads;
-  std::string environment = {};             // assignments that env makes, for the shells it starts
-  const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
-  std::list<Form> forms = {};
-  std::list<std::vector<shell::Word>> generated = {};  // words of forms that are not in the script
-
-  // The command as it stands.
-  Form whole() const;
-
-  // Refuses at a word; the message shows the form, and then `follows`.
-  void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
-  // Refuses what a shell would read and what is not known before it runs. Passes in code, in holes
-  // and in a function's definition.
-  void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
-  // Refuses a form whose program is not known, with the same exceptions, and two for a POSIX shell.
-  // `for_asking`: the rules let it pass, but a command of ask_commands may hide there.
-  void refuse_unknown(const Form& form, bool for_asking = false);
-
-  // Where relative paths of the command begin.
-  const PathText& base();
-  PathText path_of(const Part& part);
-  // True if it leads below the place where the script starts, by a relative path with a slash.
-  // False for all where there is a block list.
-  bool is_own_path(const Part& part);
-  bool removal_is_protected(const Part& part, const PathText& path);
-  // `contents`: what is in the directory, not it itself.
-  bool is_kept(const PathText& path, bool contents, bool glob) const;
-
-  void add_form(const Form& form);
-  // The same, with words that are not in the script.
-  void add_form(const Form& form, std::vector<shell::Word>&& words);
-  // The words of the form from `first_argument` on are $0, $1 ...
-  void add_payload(const Form& form, std::string_view text, bool same_shell,
-                   std::size_t first_argument = no_word);
-
- private:
-  bool has_base_ = false;
-  PathText base_ = {};
-};
-
-inline bool is_relative(const Part& part) {
-  return !part.text.empty() && part.text[0] != '/' && !part.home();
-}
-
-// A word that stands where another one does, for messages.
-shell::Word word_like(const shell::Word& place, std::string_view text);
-shell::Word unknown_word(const shell::Word& place);
-// A word in which `mark` is replaced by the text of another.
-shell::Word replace_all(Case& judged, const shell::Word& word, std::string_view mark,
-                        const shell::Word& by);
-// The form with all its words replaced so.
-void add_replaced(Subject& subject, const Form& form, std::string_view mark, const shell::Word& by);
-
-// file_uses.cpp: files ----------------------------------------------------------------------------
-
-void use_redirection(Subject& subject, const shell::Redirection& redirection);
-// Judges what a program does with a file, and collects it.
-void use_file(Subject& subject, Use use, const Part& part, bool recursive, const Form& form);
-// Refuses to write to places that commands do not write to.
-void check_place(Subject& subject, const PathText& path, const Part& part, const Form& form);
-// `tree`: with all that is below.
-void check_removal(Subject& subject, const Part& part, const PathText& path, bool tree,
-                   const Form& form);
-
-// operands.cpp, programs.cpp: programs by the tables ----------------------------------------------
-
-void judge_files(Subject& subject, const FileProgram& program, const Form& form);
-void check_refused(Subject& subject, const Form& form, std::string_view name);
-
-// nested_shells.cpp: texts that a shell reads -----------------------------------------------------
-
-void judge_shell(Subject& subject, const Form& form);
-// eval, source, trap and alias.
-void judge_builtin(Subject& subject, const Form& form, std::string_view name);
-// What comes in on standard input, as a script. `first`: the index of $1, which stands behind the
-// name of the shell.
-void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell);
-// A script, with the words from `first` on behind its text.
-void run_words(Subject& subject, const Form& form, std::string_view script, std::size_t first,
-               const shell::Word& word);
-// A script, and the words from `first_argument` on as $0, $1 ...
-void run_string(Subject& subject, const Form& form, const Part& part,
-                std::size_t first_argument = no_word);
-// The argument of an option that is a script, or has one behind a name: ProxyCommand=...
-void run_option(Subject& subject, const Form& form, const Part& part);
-// A script that may have any holes.
-void run_guess(Subject& subject, const Form& form, std::string_view script);
-// True if a text is not known, and has no known part but blanks.
-bool is_blank_or_unknown(std::string_view text);
-
-// interpreters.cpp: code in other languages -------------------------------------------------------
-
-void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form);
-// What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
-void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word);
-
-// wrapped_languages.cpp: programs with a language of their own ------------------------------------
-
-// A setting of git: name=value.
-void judge_setting(Subject& subject, const Form& form, std::string_view name,
-                   std::string_view value);
-void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_tar(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form);
-// What is typed into another terminal.
-void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form);
-
-// find.cpp, xargs.cpp: programs that repeat a command ---------------------------------------------
-
-// The words of find that name where it begins: [first, last).
-struct FindRoots {
-  std::size_t first = 1;
-  std::size_t last = 1;
-};
-FindRoots roots_of(const Form& form);
-// True if find picks what it finds by name, path, time or owner.
-bool has_test(const Form& form, std::size_t first);
-void peel_find(Subject& subject, const Form& form);
-// True if the program is a file that find finds. It may be any program.
-bool is_found(const Form& form);
-// Refuses it, unless it lies below the workspace.
-void judge_found(Subject& subject, const Form& form);
-void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form);
-void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form);
-
-// wrappers.cpp: programs that start another one ---------------------------------------------------
-
-void peel(Subject& subject, const Wrapper& wrapper, const Form& whole);
-// Variables that make later commands run something: those of git and of pagers, and the files and
-// functions that shells start with.
-void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
-                    std::string_view name, std::string_view value);
-
-// lists.cpp: the lists of what is blocked and allowed ---------------------------------------------
-
-// The lists of what is blocked and of what is asked about.
-void check_listed(Subject& subject, const Form& form);
-void check_allowed(Subject& subject);
 
 }  // inner
 
@@ -15692,7 +18090,9 @@ void use_file(Subject& subject, Use use, const Part& part, bool recursive, const
   // No rule refuses to read a file.
   if (use == Use::read && !judged.collected) return;
   if (part.text == "-"sv && (use == Use::read || use == Use::write)) return;
-  const PathText path = subject.path_of(part);
+  const bool removes = kind_of(use) == FileAccess::Kind::remove;
+  const PathText path = subject.path_of(part, !removes);
+  if (removes) subject.links.forget(path);
   // The walk gave up on following this variable, and the path may be any.
   if (subject.command.widened && recursive && is_unknown(part.text.substr(0, 1)))
     judged.too_complex = true;
@@ -15727,6 +18127,8 @@ void check_removal(Subject& subject, const Part& part, const PathText& path, boo
 //
 //   find  /srv ~/old    -name '*.sh'    -delete -fprint out    -exec sh {} ;
 //         the roots     tests           actions with files     a command, with {} for a file
+//
+// fd does the same in other words, and is judged as the find that it could be.
 //
 // The files that find will find are not known before it runs. An action is judged for the roots
 // instead. A command is judged for a protected root if there is one; a shell also for the names
@@ -15913,312 +18315,498 @@ void FindCommand::add_found(const Form& command, const shell::Word& name) {
   add_replaced(subject_, command, "{}"sv, found);
 }
 
+// fd [PATTERN [ROOT ...]] -x COMMAND [;]
+class FdCommand {
+ public:
+  FdCommand(Subject& subject, const Wrapper& wrapper, const Form& form)
+      : subject_(subject), wrapper_(wrapper), form_(form) {}
+
+  void judge() {
+    std::size_t i = 1;
+    while (i < form_.size && !starts_command(form_.words[i].text)) ++i;
+    if (i == form_.size) return;
+    std::size_t end = i + 1;
+    while (end < form_.size && form_.words[end].text != ";") ++end;
+    // Its own words stand before the command and behind it.
+    std::vector<shell::Word> own(form_.words, form_.words + i);
+    for (std::size_t k = end + 1; k < form_.size; ++k) own.push_back(shell::Word(form_.words[k]));
+    find_.push_back(shell::Word(form_.words[0]));
+    add_roots(own);
+    add_command(i, end);
+    std::size_t bytes = 0;
+    for (const shell::Word& word : find_) bytes += word.text.size() + sizeof word;
+    if (!subject_.judged.charge_bytes(bytes)) return;
+    subject_.generated.push_back(std::move(find_));
+    Form made = form_;
+    made.words = subject_.generated.back().data();
+    made.size = subject_.generated.back().size();
+    FindCommand(subject_, made).judge();
+  }
+
+ private:
+  // -x and -X may stand behind letters that take no argument: -HX.
+  static bool starts_command(std::string_view text) {
+    text = text.substr(0, text.find('='));
+    if (is_any(text, "--exec", "--exec-batch")) return true;
+    if (text.size() < 2 || text[0] != '-' || (text.back() | 0x20) != 'x') return false;
+    text.remove_prefix(1);
+    text.remove_suffix(1);
+    return text.find_first_not_of("HIuLsiaFgpl01q") == std::string_view::npos;
+  }
+  void add(std::string_view text) { find_.push_back(word_like(form_.words[0], text)); }
+  void add_roots(const std::vector<shell::Word>& own);
+  void add_command(std::size_t i, std::size_t end);
+
+  Subject& subject_;
+  const Wrapper& wrapper_;
+  const Form& form_;
+  std::vector<shell::Word> find_ = {};
+};
+
+// Behind the roots, a test stands for all that fd has.
+void FdCommand::add_roots(const std::vector<shell::Word>& own) {
+  Form form = form_;
+  form.words = own.data();
+  form.size = own.size();
+  std::string base;
+  bool tested = false, has_pattern = false, has_roots = false;
+  for (Arguments each(form, wrapper_.syntax, Order::options_anywhere); each.next();)
+    if (each.is("base-directory", "C") && each.part.word) base = concat("%/", {each.part.text});
+  for (Arguments each(form, wrapper_.syntax, Order::options_anywhere); each.next();) {
+    const Part& part = each.part;
+    tested |= each.is("e", "extension", "S", "size", "o", "owner", "changed-within",
+                      "changed-before", "newer", "older");
+    if (!part.word || (each.is_option && !each.is("search-path"))) continue;
+    if (!each.is_option && !has_pattern) {
+      has_pattern = true;
+      tested |= part.text.find_first_not_of(".*^$") != std::string_view::npos;
+      continue;
+    }
+    has_roots = true;
+    shell::Word root = word_like(
+        *part.word, is_relative(part) ? base + std::string(part.text) : std::string(part.text));
+    root.home = starts_with(root.text, "~"sv);
+    find_.push_back(std::move(root));
+  }
+  if (!has_roots) {
+    add(base.empty() ? "."sv : std::string_view(base));
+    find_.back().home = starts_with(base, "~"sv);
+  }
+  if (tested) {
+    add("-newer"sv);
+    add("."sv);
+  }
+}
+
+// The command, with {} for all placeholders that it has.
+void FdCommand::add_command(std::size_t i, std::size_t end) {
+  add("-exec"sv);
+  const std::string& option = form_.words[i].text;
+  const std::size_t equals = option.find('=');
+  if (equals != std::string::npos) add(std::string_view(option).substr(equals + 1));
+  bool placed = false;
+  for (std::size_t k = i + 1; k < end; ++k) {
+    shell::Word word = form_.words[k];
+    for (const std::string_view mark : {"{/}"sv, "{//}"sv, "{.}"sv, "{/.}"sv})
+      if (word.text == mark) word.text = "{}";
+    placed = placed || word.text.find("{}") != std::string::npos;
+    find_.push_back(std::move(word));
+  }
+  if (!placed) add("{}"sv);
+  add(";"sv);
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
 
 void peel_find(Subject& subject, const Form& form) { FindCommand(subject, form).judge(); }
 
+void peel_fd(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  FdCommand(subject, wrapper, form).judge();
+}
+
 }  // inner
 
-// policy/interpreters.cpp -------------------------------------------------------------------------
-// Code of interpreters, as far as it starts programs or removes files.
+// policy/git.cpp ----------------------------------------------------------------------------------
+// git as a launcher: what it starts for a setting, an alias, an address, or under another name.
 //
-// Code is read without its grammar: as comments, strings, names and single characters, in one pass.
-// A call is a name of starting_functions or removing_functions, and what stands in its parentheses.
-// Its strings show what it does; what the code would put into them at run time is a NUL byte:
-//
-//   os.system("rm -rf " + path)              script    rm -rf \0
-//   subprocess.run(["rm", "-rf", "/"])       command   rm -rf /
-//   shutil.rmtree("/etc")                    removed   /etc
-//   `ls $dir`                                script    ls \0
-//
-// This finds what is written plainly. Code that hides what it runs is not found: keeping it from
-// harm is the job of the sandbox.
+//   git -c alias.p='push -f' p       the form git push -f
+//   git config alias.p '!ls'; git p  the script ls, where it is set and where it is used
+//   GIT_CONFIG_VALUE_0=...           a setting: GIT_CONFIG_KEY_0 is its name
+//   git --config-env=alias.p=X p     the value is that of the variable X
+//   git-push, git send-pack          the form git push
+//   git clone ext::'sh -c ls'        the script sh -c ls
 
 namespace {
 
-// What a piece of code would start or remove, as far as its string literals show.
-struct CodeFindings {
-  std::vector<std::string> scripts = {};              // for a shell
-  std::list<std::vector<std::string>> commands = {};  // programs with their arguments
-  std::vector<std::string> removed = {};              // directories, with all they hold
-};
+// Commands of git that send what push would send.
+constexpr auto pushing_commands = NameSet{"http-push", "receive-pack", "send-pack"};
 
-// Finds the calls in a piece of code, and what they would start or remove. Reads each byte once.
-class CodeReader {
- public:
-  CodeReader(Language language, std::string_view code) : language_(language), code_(code) {}
+// The value of a variable that the command sets, as an assignment or as a word of env or export.
+bool find_value(const Subject& subject, const Form& form, std::string_view name,
+                std::string_view& value) {
+  for (const shell::Assignment& assignment : subject.command.assignments) {
+    if (assignment.name != name) continue;
+    value = assignment.value.text;
+    return true;
+  }
+  for (const Form* each : {&form, subject.forms.empty() ? &form : &subject.forms.front()}) {
+    for (std::size_t i = 0; i < each->size; ++i) {
+      std::string_view word = each->words[i].text;
+      if (word.find('=') == std::string_view::npos || take_part(word, '=') != name) continue;
+      value = word;
+      return true;
+    }
+  }
+  return false;
+}
 
-  CodeFindings read() {
-    while (at_ < code_.size()) {
-      const char c = code_[at_];
-      if (is_comment())
-        at_ = std::min(code_.find('\n', at_), code_.size());
-      else if (is_quote(c))
-        read_lone_string();
-      else if (is_name_char(c))
-        read_identifier();
-      else
-        read_operator(c);
-    }
-    return std::move(findings_);
-  }
+// ext::COMMAND, in which a % stands before a blank of the command.
+void judge_address(Subject& subject, const Form& form, std::string_view address) {
+  constexpr std::string_view scheme = "ext::";
+  if (!starts_with(address, scheme)) return;
+  std::string script;
+  for (const char c : address.substr(scheme.size()))
+    if (c != '%') script += c;
+  run_guess(subject, form, script);
+}
 
- private:
-  bool is(Language a) const { return language_ == a; }
-  bool is_quote(char c) const {
-    if (c == '"') return true;
-    if (c == '\'') return !is(Language::awk);
-    return c == '`' && !is(Language::python) && !is(Language::awk) && !is(Language::lua);
-  }
-  bool is_comment() const {
-    const std::string_view rest = code_.substr(at_);
-    if (is(Language::node)) return starts_with(rest, "//"sv);
-    if (is(Language::lua)) return starts_with(rest, "--"sv);
-    if (is(Language::php) && starts_with(rest, "//"sv)) return true;
-    const bool after_sigil = at_ > 0 && (code_[at_ - 1] == '$' || code_[at_ - 1] == '@');
-    return rest[0] == '#' && !after_sigil;
-  }
-  void skip_blanks() {
-    while (at_ < code_.size() && " \t\r\n"sv.find(code_[at_]) != npos) ++at_;
-  }
-  bool next_is(char c) const { return at_ < code_.size() && code_[at_] == c; }
+// The words of a form of git, with others in place of its first `words`.
+void add_git_form(Subject& subject, const Form& form, std::size_t words,
+                  std::initializer_list<std::string_view> others) {
+  std::vector<shell::Word> made;
+  for (const std::string_view other : others) made.push_back(word_like(form.words[0], other));
+  for (std::size_t i = words; i < form.size; ++i) made.push_back(shell::Word(form.words[i]));
+  subject.add_form(form.from(0), std::move(made));
+}
 
-  // Where a language puts values into a string: $x, ${x}, #{x}, {x}. Gives what it skips.
-  std::size_t interpolation(char quote, bool formatted) const {
-    const std::string_view rest = code_.substr(at_);
-    const auto braced = [rest](std::size_t open) {
-      const std::size_t close = rest.substr(0, 256).find('}', open);
-      return close == npos ? open + 1 : close + 1;
-    };
-    if (is(Language::python)) {
-      if (!formatted || rest[0] != '{') return 0;
-      return rest.size() > 1 && rest[1] == '{' ? 0 : braced(0);
-    }
-    if (is(Language::node)) return quote == '`' && starts_with(rest, "${"sv) ? braced(1) : 0;
-    if (quote == '\'') return 0;
-    if (is(Language::ruby)) return starts_with(rest, "#{"sv) ? braced(1) : 0;
-    if (!is(Language::perl) && !is(Language::php)) return 0;
-    if ((rest[0] != '$' && rest[0] != '@') || rest.size() < 2) return 0;
-    if (rest[1] == '{') return braced(1);
-    std::size_t end = 1;
-    while (end < rest.size() && is_name_char(rest[end])) ++end;
-    return end > 1 ? end : 0;
+// What an alias stands for, and the words behind it.
+void use_alias(Subject& subject, const Form& form, std::string_view alias, std::string_view value) {
+  std::string_view first = value;
+  if (take_part(first, ' ') == alias) return;
+  std::string script =
+      starts_with(value, "!"sv) ? std::string(value.substr(1)) : concat("git %", {value});
+  for (std::size_t i = 1; i < form.size; ++i) {
+    script += ' ';
+    append_quoted(script, form.words[i].text);
   }
-  void append_escape(std::string& text) {
-    const char c = code_[at_++];
-    if (c == 'n') {
-      text += '\n';
-    } else if (c == 't') {
-      text += '\t';
-    } else if (c == 'x' && at_ + 1 < code_.size()) {
-      std::size_t end = at_;
-      const std::uint32_t value = read_digits(code_, end, 2, 16);
-      if (end != at_ + 2) return;
-      text += static_cast<char>(value);
-      at_ = end;
-    } else if (c != '\n') {
-      text += c;
-    }
-  }
-  // From the opening quote to behind the closing one.
-  std::string read_string(bool raw = false, bool formatted = false) {
-    const char quote = code_[at_];
-    const std::string_view triple = code_.substr(at_, 3);
-    const bool is_triple =
-        is(Language::python) && triple.size() == 3 && triple[1] == quote && triple[2] == quote;
-    at_ += is_triple ? 3 : 1;
-    std::string text;
-    while (at_ < code_.size()) {
-      const char c = code_[at_];
-      if (c == quote && (!is_triple || code_.substr(at_, 3) == triple)) {
-        at_ += is_triple ? 3 : 1;
-        return text;
-      }
-      if (c == '\\' && !raw && at_ + 1 < code_.size()) {
-        ++at_;
-        append_escape(text);
-      } else if (const std::size_t size = interpolation(quote, formatted)) {
-        text += '\0';
-        at_ += size;
-      } else {
-        text += c;
-        ++at_;
-      }
-    }
-    return text;
-  }
-  // qx{...}, %x(...)
-  std::string read_delimited() {
-    constexpr std::string_view opening = "([{<", closing = ")]}>";
-    const std::size_t kind = opening.find(code_[at_]);
-    const char end = kind == npos ? code_[at_] : closing[kind];
-    ++at_;
-    const std::size_t close = std::min(code_.find(end, at_), code_.size());
-    std::string text(code_.substr(at_, close - at_));
-    at_ = std::min(close + 1, code_.size());
-    return text;
-  }
-
-  void read_lone_string() {
-    const char quote = code_[at_];
-    const bool piped = pipe_;
-    pipe_ = false;
-    std::string text = read_string();
-    if (quote == '`') {
-      if (!is(Language::node)) findings_.scripts.push_back(std::move(text));
-      return;
-    }
-    if (!is(Language::awk)) return;
-    // print | "command", and "command" | getline
-    std::size_t i = code_.find_first_not_of(" \t", at_);
-    if (!piped) {
-      if (i == npos || code_[i] != '|') return;
-      i = code_.find_first_not_of(" \t&", i + 1);
-      if (i == npos || !starts_with(code_.substr(i), "getline"sv)) return;
-    }
-    findings_.scripts.push_back(std::move(text));
-  }
-
-  void read_operator(char c) {
-    ++at_;
-    if (c == '|') {
-      pipe_ = !next_is('|');
-      if (!pipe_) ++at_;
-    } else if (c == '%' && is(Language::ruby) && next_is('x') && at_ + 1 < code_.size() &&
-               !is_name_char(code_[at_ + 1])) {
-      ++at_;
-      findings_.scripts.push_back(read_delimited());
-    } else if (c != ' ' && c != '\t' && c != '&') {
-      pipe_ = false;
-    }
-  }
-
-  void read_identifier() {
-    pipe_ = false;
-    const std::size_t begin = at_;
-    while (at_ < code_.size() && is_name_char(code_[at_])) ++at_;
-    const std::string_view name = code_.substr(begin, at_ - begin);
-    if (name == "qx"sv && is(Language::perl)) {
-      skip_blanks();
-      if (at_ < code_.size()) findings_.scripts.push_back(read_delimited());
-      return;
-    }
-    const std::size_t after = at_;
-    skip_blanks();
-    const bool parenthesised = next_is('(');
-    if (parenthesised) ++at_;
-    const bool without = is(Language::perl) || is(Language::ruby) || is(Language::lua);
-    const bool called = parenthesised || (without && at_ < code_.size() && is_quote(code_[at_]));
-    const bool starts = called && starting_functions.has(name);
-    if (!called || (!starts && !removing_functions.has(name))) {
-      at_ = after;
-      return;
-    }
-    read_call(starts, parenthesised);
-  }
-
-  // A string within a call, with the letters in front of it: r"..", f'..'
-  std::string read_argument() {
-    bool raw = false, formatted = false;
-    for (std::size_t i = at_; i > 0 && is_name_char(code_[i - 1]) && at_ - i < 2; --i) {
-      raw = raw || (code_[i - 1] | 0x20) == 'r';
-      formatted = formatted || (code_[i - 1] | 0x20) == 'f';
-    }
-    return read_string(raw, formatted);
-  }
-
-  // The strings of a call: those of its first list, or all up to its end.
-  //
-  //   next                what happens
-  //   a string            continues the one before, as in "a" "b", if no comma stands between
-  //   [ as first, second  the list begins that holds the words of a command
-  //   ] of this list      the call is judged by what stands before; what follows are options
-  //   , ( [ {             the next string is another one
-  //   a name, + . % $     adds an unknown part to the string before
-  //   ) of the call       the end; without parentheses, also ; and the end of the line
-  void read_call(bool starts, bool parenthesised) {
-    std::vector<std::string> strings;
-    std::size_t depth = 0, list_depth = 0;  // list_depth: of what is in the list; 0: in none
-    bool joined = false;                    // the next string continues the one before
-    bool first_is_list = false;
-    bool list_was_read = false;
-    while (at_ < code_.size()) {
-      const char c = code_[at_];
-      if (is_quote(c)) {
-        std::string text = read_argument();
-        if (joined && !strings.empty())
-          strings.back() += text;
-        else
-          strings.push_back(std::move(text));
-        joined = true;
-        continue;
-      }
-      ++at_;
-      if (c == '(' || c == '[' || c == '{') {
-        if (c == '[' && list_depth == 0 && strings.size() <= 1 && depth == 0) {
-          list_depth = depth + 1;
-          first_is_list = strings.empty();
-        }
-        ++depth;
-        joined = false;
-      } else if (c == ')' || c == ']' || c == '}') {
-        if (depth == 0) break;
-        if (list_depth != 0 && depth == list_depth) {
-          list_depth = 0;
-          if (!list_was_read) finish_list(starts, first_is_list, strings);
-          list_was_read = true;
-        }
-        --depth;
-      } else if (c == ',') {
-        joined = false;
-      } else if ((c == ';' || c == '\n') && !parenthesised) {
-        break;
-      } else if (is_name_char(c) || c == '+' || c == '.' || c == '%' || c == '$') {
-        // "rm -rf " + path, "..." % x, "...".format(x)
-        if (joined && !is_prefix(c) && (strings.back().empty() || strings.back().back() != '\0'))
-          strings.back() += '\0';
-      }
-    }
-    if (!list_was_read) finish_call(starts, std::move(strings));
-  }
-  // A letter in front of a quote: r"..", f'..'
-  bool is_prefix(char c) const {
-    return is_name_char(c) && at_ < code_.size() &&
-           (is_quote(code_[at_]) || is_name_char(code_[at_]));
-  }
-
-  void finish_list(bool starts, bool first_is_list, const std::vector<std::string>& strings) {
-    if (strings.empty()) return;
-    if (!starts) {
-      for (const std::string& text : strings) findings_.removed.push_back(text);
-      return;
-    }
-    findings_.commands.push_back(strings);
-    if (!first_is_list) findings_.scripts.push_back(strings.front());
-  }
-  void finish_call(bool starts, std::vector<std::string> strings) {
-    if (strings.empty()) return;
-    if (!starts) {
-      for (std::string& text : strings) findings_.removed.push_back(std::move(text));
-      return;
-    }
-    findings_.scripts.push_back(strings.front());
-    if (strings.size() > 1) findings_.commands.push_back(std::move(strings));
-  }
-
-  static constexpr std::size_t npos = std::string_view::npos;
-  Language language_;
-  std::string_view code_;
-  std::size_t at_ = 0;
-  bool pipe_ = false;  // awk: a string here is a command
-  CodeFindings findings_ = {};
-};
+  run_guess(subject, form, script);
+}
 
 }  // namespace
 
 CODEEXEC_INNER {
+
+void judge_setting(Subject& subject, const Form& form, std::string_view name,
+                   std::string_view value) {
+  const std::string key = in_lower_case(name);
+  const std::string_view section = std::string_view(key).substr(0, key.find('.'));
+  const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
+  judge_address(subject, form, value);
+  // url.ext::COMMAND.insteadOf
+  if (section == "url"sv && name.size() > last.size() + 5)
+    judge_address(subject, form, name.substr(4, name.size() - last.size() - 5));
+  if (section == "alias"sv) {
+    constexpr std::size_t most = 64;
+    std::map<std::string, std::string, std::less<>>& aliases = subject.judged.git_aliases;
+    if (aliases.size() < most && subject.judged.charge_bytes(value.size()))
+      aliases[std::string(last)] = std::string(value);
+    // One without ! is a command of git.
+    if (!starts_with(value, "!"sv)) return run_guess(subject, form, concat("git %", {value}));
+  } else if (section != "pager"sv && !command_settings.has(last)) {
+    return;
+  }
+  run_guess(subject, form, value);
+}
+
+void judge_git_variable(Subject& subject, const Form& form, std::string_view name,
+                        std::string_view value) {
+  constexpr std::string_view one = "GIT_CONFIG_VALUE_";
+  if (starts_with(name, one)) {
+    std::string_view key;
+    if (find_value(subject, form, concat("GIT_CONFIG_KEY_%", {name.substr(one.size())}), key) &&
+        !is_unknown(key))
+      return judge_setting(subject, form, key, value);
+    run_guess(subject, form, value);
+    return run_guess(subject, form, concat("git %", {value}));
+  }
+  if (name != "GIT_CONFIG_PARAMETERS"sv) return;
+  // 'name=value' 'name'='value'
+  std::string setting;
+  bool quoted = false;
+  for (std::size_t i = 0; i <= value.size(); ++i) {
+    const char c = i < value.size() ? value[i] : ' ';
+    if (c == '\'') {
+      quoted = !quoted;
+    } else if (c != ' ' || (quoted && i < value.size())) {
+      setting += c;
+    } else {
+      std::string_view text = setting;
+      const std::string_view key = take_part(text, '=');
+      if (!key.empty()) judge_setting(subject, form, key, text);
+      setting.clear();
+    }
+  }
+}
+
+// Called when the settings of its options have been judged: they may make the alias that follows.
+void peel_git(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next()) {
+    if (!each.part.word || !each.has("config-env")) continue;
+    std::string_view variable = each.part.text, value;
+    const std::string_view name = take_part(variable, '=');
+    if (find_value(subject, form, variable, value))
+      judge_setting(subject, form, name, value);
+    else
+      judge_setting(subject, form, name, std::string_view("\0", 1));
+  }
+  const std::size_t i = each.at();
+  if (i >= form.size) return;
+  if (!wrapper.has(Wrapper::has_commands)) return add_git_form(subject, form, i, {"git"sv});
+  const std::string_view verb = form.words[i].text;
+  if (pushing_commands.has(verb)) add_git_form(subject, form, i + 1, {"git"sv, "push"sv});
+  const auto& aliases = subject.judged.git_aliases;
+  if (const auto alias = aliases.find(in_lower_case(verb)); alias != aliases.end())
+    use_alias(subject, form.from(i), alias->first, alias->second);
+  for (std::size_t k = i + 1; k < form.size; ++k) {
+    std::string_view word = form.words[k].text;
+    if (starts_with(word, "--"sv)) take_part(word, '=');
+    judge_address(subject, form, word);
+  }
+}
+
+void peel_git_program(Subject& subject, const Form& form, std::string_view name) {
+  add_git_form(subject, form, 1, {"git"sv, name.substr(4)});
+}
+
+void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  std::vector<Part> words;
+  for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();)
+    if (!each.is_option) words.push_back(each.part);
+  const std::size_t first = !words.empty() && words[0].text == "set"sv;
+  if (words.size() >= first + 2)
+    judge_setting(subject, form, words[first].text, words[first + 1].text);
+}
+
+}  // inner
+
+// policy/host_access.cpp --------------------------------------------------------------------------
+// Programs that open the host to what they start: containers with folders, devices or rights of the
+// host, namespaces of its first process, commands that its service manager runs.
+//
+//   docker run -v /:/h alpine        a folder that the system needs
+//   docker run --privileged alpine   the rights of root on the host
+//   nsenter -t 1 -m                  the namespaces of the host
+//   systemd-run id                   outside of any sandbox
+//
+// The rows of such programs have Wrapper::reaches_host.
+
+namespace {
+
+// Capabilities with which a container reaches the host, without `cap_`.
+constexpr auto container_capabilities =
+    NameSet{"all", "bpf", "dac_read_search", "sys_admin", "sys_module", "sys_rawio"};
+
+// The sockets of engines: what can write to one may start any container.
+constexpr auto engine_sockets =
+    NameSet{"containerd.sock", "crio.sock", "docker.sock", "podman.sock"};
+
+// Folders of / that give the host away, besides the protected trees.
+constexpr auto host_folders = NameSet{"home", "run", "var"};
+
+// The value of a key in a list such as type=bind,source=/; empty: it is not there.
+std::string_view value_behind(std::string_view list, std::string_view key) {
+  while (!list.empty()) {
+    std::string_view value = take_part(list, ',');
+    if (take_part(value, '=') == key) return value;
+  }
+  return {};
+}
+
+// Looks at the arguments of one program.
+class HostAccess {
+ public:
+  HostAccess(Subject& subject, const Wrapper& wrapper, const Form& form)
+      : subject_(subject), wrapper_(wrapper), form_(form) {}
+
+  bool is_found() {
+    const std::string_view name = wrapper_.name;
+    if (name == "nsenter"sv) return enters_host();
+    if (name == "chroot"sv) return changes_to_host();
+    if (name == "systemd-run"sv) return leaves_sandbox();
+    if (name == "flatpak-spawn"sv) return has_option("host");
+    if (name == "distrobox-host-exec"sv) return true;
+    if (starts_with(name, "machinectl"sv)) return is_host_machine();
+    return starts_with(name, "lxc"sv) ? opens_system_container() : opens_container();
+  }
+
+ private:
+  Arguments arguments() const { return {form_, wrapper_.syntax, Order::stop_at_operand}; }
+  bool has_option(const char* option) const {
+    for (Arguments each = arguments(); each.next();)
+      if (each.has(option)) return true;
+    return false;
+  }
+
+  bool opens_container();
+  void note_option(const Arguments& each);
+  bool opens_system_container() const;
+  bool mounts_host(const Part& source, bool writes) const;
+  bool enters_host() const;
+  bool changes_to_host() const;
+  bool leaves_sandbox() const;
+  bool is_host_machine() const;
+
+  Subject& subject_;
+  const Wrapper& wrapper_;
+  const Form& form_;
+
+  // Of a container.
+  bool opens_ = false;
+  bool traces_ = false;          // it may look into processes
+  bool sees_processes_ = false;  // those of the host
+};
+
+// containers --------------------------------------------------------------------------------------
+
+// True if a folder of the host that a container gets gives the host away.
+bool HostAccess::mounts_host(const Part& source, bool writes) const {
+  // A name without a slash is that of a volume.
+  const std::string_view text = source.text;
+  if (text.empty() || (!source.home() && text[0] != '/' && text[0] != '.')) return false;
+  const PathText path = subject_.path_of(source, true);
+  if (path.root == PathText::Root::relative) return false;
+  if (engine_sockets.has(path.names.empty() ? ""sv : path.names.back())) return true;
+  if (subject_.in_workspace(path)) return false;
+  if (path.root == PathText::Root::slash) {
+    if (path.names.empty()) return true;
+    const std::string_view top = path.names[0];
+    const bool folder =
+        host_folders.has(top) || protected_trees.has(top) || starts_with(top, "lib"sv);
+    if (path.names.size() == 1 && folder) return true;
+  }
+  bool plants = false;
+  if (writes) each_keeper(path, false, [&](Rule rule) { plants |= rule == Rule::plant; });
+  return plants;
+}
+
+// One option of docker run, or of what is like it.
+void HostAccess::note_option(const Arguments& each) {
+  const Part& part = each.part;
+  if (each.has("privileged")) opens_ |= part.text != "false"sv;
+  if (!each.is_option || !part.word) return;
+  std::string_view text = part.text;
+  if (each.has("v", "volume", "bind", "bind-ro", "D", "directory")) {
+    const std::string_view source = take_part(text, ':');
+    const std::string_view options = text.substr(std::min(text.find(':'), text.size()));
+    const bool reads = each.has("bind-ro") || options.find("ro") != std::string_view::npos;
+    opens_ |= mounts_host({source, part.word}, !reads);
+  } else if (each.has("mount")) {
+    const bool reads = text.find("readonly") != std::string_view::npos;
+    for (const std::string_view key : {"source"sv, "src"sv})
+      opens_ |= value_behind(text, "type"sv) != "volume"sv &&
+                mounts_host({value_behind(text, key), part.word}, !reads);
+  } else if (each.has("cap-add")) {
+    const std::string names = in_lower_case(text);
+    std::string_view name = names;
+    if (starts_with(name, "cap_"sv)) name.remove_prefix(4);
+    traces_ |= name == "sys_ptrace"sv;
+    opens_ |= container_capabilities.has(name);
+  } else if (each.has("pid")) {
+    sees_processes_ |= text == "host"sv;
+  } else if (each.has("overrides")) {
+    for (const char* key : {"\"privileged\"", "\"hostPath\"", "\"hostPID\""})
+      opens_ |= text.find(key) != std::string_view::npos;
+  }
+}
+
+bool HostAccess::opens_container() {
+  Arguments each = arguments();
+  while (each.next()) note_option(each);
+  if (wrapper_.has(Wrapper::options_again)) {
+    Arguments more(form_.from(each.at()), wrapper_.syntax, Order::stop_at_operand);
+    while (more.next()) note_option(more);
+  }
+  return opens_ || (traces_ && sees_processes_);
+}
+
+// lxc config device add C D disk source=/ path=/h
+bool HostAccess::opens_system_container() const {
+  for (std::size_t i = 1; i < form_.size; ++i) {
+    std::string_view value = form_.words[i].text;
+    const std::string_view key = take_part(value, '=');
+    if (key == "source"sv && mounts_host({value, &form_.words[i]}, true)) return true;
+    if (is_any(key, "security.privileged", "raw.lxc") && value != "false"sv) return true;
+  }
+  return false;
+}
+
+// the host itself ---------------------------------------------------------------------------------
+
+// With namespaces of the process 1, among them that of mounts. Without any that is named, nsenter
+// takes those for which it gets files, or all.
+bool HostAccess::enters_host() const {
+  bool first_process = false, mounts = false, others = false;
+  Arguments each = arguments();
+  while (each.next()) {
+    first_process |= each.has("t", "target") && each.part.text == "1"sv;
+    mounts |= each.has("m", "mount", "a", "all");
+    others |= each.has("u", "uts", "i", "ipc", "n", "net", "p", "pid", "C", "cgroup", "U", "user",
+                       "T", "time");
+  }
+  for (std::size_t i = 1; i < std::min(each.at(), form_.size); ++i)
+    if (form_.words[i].text.find("/proc/1/ns/mnt") != std::string::npos) return true;
+  return first_process && (mounts || !others);
+}
+
+bool HostAccess::changes_to_host() const {
+  const std::size_t i = arguments().skip();
+  if (i >= form_.size) return false;
+  const PathText path = subject_.path_of(part_of(form_.words[i]));
+  bool found = false;
+  each_keeper(path, false, [&](Rule rule) { found |= rule == Rule::host_access; });
+  return found;
+}
+
+// What the manager of the system starts is in no sandbox of ours. A scope stays where it is.
+bool HostAccess::leaves_sandbox() const {
+  bool as_root = false, stays = false, starts = false;
+  Arguments each = arguments();
+  while (each.next()) {
+    as_root |= each.has("uid") && is_any(each.part.text, "0", "root");
+    stays |= each.has("user", "scope", "help", "version", "h");
+    starts |= each.has("t", "pty", "S", "shell");
+  }
+  return as_root || (!stays && (starts || each.at() < form_.size));
+}
+
+// Without a machine, or as root@ and root@.host, it is the host.
+bool HostAccess::is_host_machine() const {
+  const std::size_t i = arguments().skip();
+  if (i >= form_.size) return true;
+  const std::string_view name = form_.words[i].text;
+  const std::size_t at = name.find('@');
+  const std::string_view machine = at == std::string_view::npos ? name : name.substr(at + 1);
+  return is_any(machine, "", ".host");
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void check_host_access(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  if (!subject.judged.wants(Rule::host_access)) return;
+  if (HostAccess(subject, wrapper, form).is_found())
+    subject.refuse(Rule::host_access, form.words[0], form);
+}
+
+// policy/interpreters.cpp -------------------------------------------------------------------------
+// Interpreters: where their code stands, and what it starts or removes (see code_internal.hpp).
+//
+// This finds what is written plainly. Code that hides what it runs is not found: keeping it from
+// harm is the job of the sandbox.
 
 // interpreters ------------------------------------------------------------------------------------
 
@@ -16227,37 +18815,58 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
   bool has_code = false;   // given by an option
   bool from_file = false;  // or in a file that an option names
   bool prints = false, in_place = false;
+  std::string variables;  // awk -v NAME=VALUE, in lines
+  std::vector<Part> codes;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
     if (each.part.word && each.is(wrapper.scripts)) {
       has_code = true;
-      read_code(subject, language, each.part.text, form, *each.part.word);
+      codes.push_back(each.part);
+    } else if (each.part.word && each.has("f", "file") && language == Language::awk) {
+      // One that is standard input is code that may be known.
+      if (is_any(each.part.text, "-", "/dev/stdin") &&
+          form.input->kind == shell::Input::Kind::known)
+        codes.push_back({form.input->text, each.part.word});
+      use_file(subject, Use::read, each.part, false, form);
     }
+    if (each.part.word && language == Language::awk && each.is("v", "assign"))
+      append_all(variables, "%\n", {each.part.text});
     from_file |= each.has("m", "f", "file");
     prints |= each.has("p", "print");
     in_place |= each.has("i");
   }
   std::size_t i = each.at();
+  const bool operand_is_code =
+      wrapper.has(Wrapper::operand_is_code) || (prints && language == Language::node);
   if (has_code || from_file) {
     // perl -i and ruby -i change the files they are given.
     for (; in_place && i < form.size; ++i)
       use_file(subject, Use::write, part_of(form.words[i]), false, form);
-    return;
-  }
-  const bool operand_is_code =
-      wrapper.has(Wrapper::operand_is_code) || (prints && language == Language::node);
-  if (operand_is_code) {
-    if (i < form.size) read_code(subject, language, form.words[i].text, form, form.words[i]);
+    // python -m timeit CODE
+    if (language == Language::python && !has_code)
+      for (std::size_t k = 1; k + 1 < form.size; ++k)
+        if (form.words[k].text == "timeit")
+          for (std::size_t code = k + 1; code < form.size; ++code)
+            codes.push_back(part_of(form.words[code]));
+  } else if (operand_is_code) {
+    if (i < form.size) codes.push_back(part_of(form.words[i]));
   } else if (i < form.size && form.words[i].text != "-") {
     use_file(subject, Use::read, part_of(form.words[i]), false, form);
   } else if (form.input->kind == shell::Input::Kind::known) {
-    read_code(subject, language, form.input->text, form, form.words[0]);
+    read_code(subject, language, form.input->text, form, form.words[0], true);
   }
+  for (const Part& code : codes)
+    read_code(subject, language, code.text, form, *code.word, false, variables);
 }
 
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word) {
-  CodeFindings findings = CodeReader(language, code).read();
+               const shell::Word& word, bool page, std::string_view given) {
+  Form unknown = form;
+  unknown.holes = form.holes && !is_blank_or_unknown(code);
+  const CodeFindings findings = find_starts(language, code, page, given);
+  // What comes in is refused where it comes from.
+  if (!page && (findings.opaque || is_blank_or_unknown(code)))
+    subject.refuse_opaque(unknown, word, "the code is not known before it runs"sv);
   Form started = form.from(0);
   started.code = true;
   for (const std::string& script : findings.scripts) subject.add_payload(started, script, false);
@@ -16289,10 +18898,11 @@ void read_code(Subject& subject, Language language, std::string_view code, const
 //                  |        is its name or its request refused?  programs.cpp
 //                  |        what does it do with files?          operands.cpp, file_uses.cpp
 //                  |        does it start another program?       wrappers.cpp, find.cpp, xargs.cpp
+//                  |             with the host in its hands?     host_access.cpp
 //                  |             +--> a new form of the command
 //                  |        does a shell read a text?            nested_shells.cpp,
 //                  |             |                               wrapped_languages.cpp,
-//                  +-- payload --+                               interpreters.cpp
+//                  +-- payload --+                               interpreters.cpp, code_input.cpp
 //
 // No objection ends the walk: a syntax error at the end of a script outranks all before it, as
 // nothing of the script would run. case_internal.hpp says how the verdict is found.
@@ -16303,7 +18913,8 @@ void read_code(Subject& subject, Language language, std::string_view code, const
 // exactly these verdicts.
 
 // Judges the commands of one walk over a script. Its findings go to the case; of its own it knows
-// which variables the script has set.
+// which variables the script has set, which links it has made, and
+// what of its output is known.
 class Judge {
  public:
   explicit Judge(Case& judged) : case_(judged) {}
@@ -16314,6 +18925,8 @@ class Judge {
  private:
   Case& case_;
   UnsetVariables variables_ = {};
+  Links links_ = {};
+  KnownOutput output_ = {};
 };
 
 }  // inner
@@ -16323,9 +18936,21 @@ class Judge {
 
 namespace {
 
+// The row of programs that have many names: ld-linux-x86-64.so.2 loads a program, qemu-x86_64 runs
+// one for another machine.
+std::string_view family_of(std::string_view name) {
+  if (starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos) return "ld.so"sv;
+  if (!starts_with(name, "qemu-"sv)) return name;
+  const std::string_view kind = name.substr(5, name.find_first_of("-.", 5) - 5);
+  return is_any(kind, "ga", "img", "io", "nbd", "pr", "storage", "system") ? name : "qemu-user"sv;
+}
+
 // A program may be refused, use files and set variables. Besides, it is one of a wrapper, a shell,
 // an interpreter with a version, and a builtin: the first that fits.
 void judge_program(Subject& subject, const Form& form, std::string_view name) {
+  // rimraf@5: a package with its version.
+  if (const std::size_t at = name.find('@', 1); at != std::string_view::npos)
+    name = name.substr(0, at);
   check_refused(subject, form, name);
   FileProgram program;
   if (find_file_program(name, program)) judge_files(subject, program, form);
@@ -16337,9 +18962,9 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
     }
   }
   Wrapper wrapper;
-  const bool loader = starts_with(name, "ld-"sv) && name.find(".so") != std::string_view::npos;
-  if (find_wrapper(loader ? "ld.so"sv : name, wrapper)) return peel(subject, wrapper, form);
+  if (find_wrapper(family_of(name), wrapper)) return peel(subject, wrapper, form);
   if (shells.has(name)) return judge_shell(subject, form);
+  if (starts_with(name, "git-"sv)) return peel_git_program(subject, form, name);
   // python3.11 is python.
   const std::string_view language = name.substr(0, name.find_last_not_of("0123456789.") + 1);
   if (language.size() < name.size() && find_wrapper(language, wrapper) &&
@@ -16348,23 +18973,62 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
   judge_builtin(subject, form, name);
 }
 
+// Calls `take` with the names of all programs that the tables know.
+void each_program(FunctionRef<void(std::string_view)> take) {
+  for (const NameTable& table : {refused_table(), file_table(), wrapper_table()})
+    for (std::size_t row = 0; row < table.rows; ++row) take(table.name(row));
+  for (const std::string_view name : shells.list()) take(name);
+}
+
+// True if a program that a blocked pattern names may be the one that a name with * stands for.
+bool may_be_blocked(const Case& judged, const Form& form, std::string_view name) {
+  const std::string text = join(form);
+  const std::string_view rest = std::string_view(text).substr(form.words[0].text.size());
+  for (const Regex& regex : judged.terms.blocked) {
+    // The words of the pattern are what it may be about.
+    const std::string_view pattern = regex.pattern();
+    for (std::size_t i = 0; i < pattern.size();) {
+      std::size_t end = i;
+      while (end < pattern.size() && (is_name_char(pattern[end]) || pattern[end] == '-')) ++end;
+      const std::string_view word = pattern.substr(i, end - i);
+      if (!word.empty() && glob_matches(name, word) && regex.full_match(concat({word, rest})))
+        return true;
+      i = end + 1;
+    }
+  }
+  return false;
+}
+
 // A pattern may stand for any of the programs that the tables know: judges it as each of them.
 void judge_pattern(Subject& subject, const Form& form, std::string_view pattern) {
   constexpr std::size_t longest = 256;
   constexpr std::size_t cost = 64;
   Case& judged = subject.judged;
   if (!judged.charge_words(cost)) return;
-  bool matched = false;
-  const auto try_name = [&](std::string_view name) {
-    if (pattern.size() > longest || !glob_matches(pattern, name)) return;
-    matched = true;
-    if (judged.charge_words(form.size)) judge_program(subject, form, name);
-  };
-  for (const NameTable& table : {refused_table(), file_table(), wrapper_table()})
-    for (std::size_t row = 0; row < table.rows; ++row) try_name(table.name(row));
-  for (const std::string_view name : shells.list()) try_name(name);
-  const bool blocking = !judged.terms.blocked.empty();
-  if (blocking || (!matched && form.words[0].text.find('/') == std::string::npos))
+  const bool own = subject.is_own_path(part_of(form.words[0]));
+  std::string_view matched;
+  bool several = false;
+  if (pattern.size() <= longest)
+    each_program([&](std::string_view name) {
+      if (!glob_matches(pattern, name)) return;
+      several = several || (!matched.empty() && matched != name);
+      matched = name;
+    });
+  const std::size_t rank = judged.rank;
+  const Verdict before = several && own ? judged.verdict : Verdict();
+  if (!matched.empty())
+    each_program([&](std::string_view name) {
+      if (glob_matches(pattern, name) && judged.charge_words(form.size))
+        judge_program(subject, form, name);
+    });
+  // Which of several it is stays open: the refusal names none of them.
+  if (own && several && judged.rank < rank && judged.rank_of(Rule::unknown_command) < rank) {
+    judged.rank = rank;
+    judged.verdict = before;
+    return subject.refuse_unknown(form);
+  }
+  const bool hides = own ? may_be_blocked(judged, form, pattern) : !judged.terms.blocked.empty();
+  if (hides || (matched.empty() && form.words[0].text.find('/') == std::string::npos))
     return subject.refuse_unknown(form);
   subject.refuse_unknown(form, true);
 }
@@ -16378,19 +19042,22 @@ void judge_form(Subject& subject, const Form& form) {
   if (form.roots && is_found(form)) return judge_found(subject, form);
   if (!word.known() || word.process) {
     const bool known_name = name.size() < word.text.size() && !name.empty() && !is_unknown(name);
-    const bool blocking = !subject.judged.terms.blocked.empty();
-    if ((word.split && blocking) || word.process || !known_name)
-      return subject.refuse_unknown(form);
-    // If $PY is empty, the next word is the command.
-    if (word.split) {
-      subject.refuse_unknown(form, true);
-      subject.add_form(form.from(1));
-    }
+    // A variable that is not quoted may bring a blocked command with it.
+    const bool hides = word.split && !subject.judged.terms.blocked.empty() &&
+                       subject.judged.written(word).find_first_of("(`") == std::string_view::npos;
+    const bool refused = hides || word.process || !known_name;
+    if (refused || word.split) subject.refuse_unknown(form, !refused);
+    // If $PY is empty, the next word is the command: also in what only bash takes for arithmetic.
+    const bool posix = subject.judged.dialect == shell::Dialect::posix;
+    if (word.split && form.size > 1 && (!refused || posix)) subject.add_form(form.from(1));
+    if (refused) return;
   }
   if (word.glob && is_pattern(name)) {
     // build/* is some file of the workspace, and names no program.
     if (sweeps(name) && subject.is_own_path(part_of(word)))
       return subject.refuse_unknown(form, true);
+    // Elsewhere, such a pattern names all programs and none.
+    if (sweeps(name) && !subject.judged.terms.blocked.empty()) return subject.refuse_unknown(form);
     return judge_pattern(subject, form, name);
   }
   if (!name.empty()) judge_program(subject, form, name);
@@ -16403,8 +19070,9 @@ CODEEXEC_INNER {
 void Judge::visit(const shell::Visit& visit) {
   if (case_.too_complex) return;
   const shell::Command& command = visit.command;
-  Subject subject(case_, variables_, visit);
+  Subject subject(case_, variables_, links_, output_, visit);
   variables_.note(command);
+  output_.note(case_, command);
   if (case_.dialect == shell::Dialect::bash && !command.words.empty() &&
       is_any(command.words[0].text, "[[", "(("))
     case_.tests.push_back(
@@ -16425,10 +19093,274 @@ void Judge::visit(const shell::Visit& visit) {
     if (case_.too_complex) break;
     // A call of the script's own function: the commands in its body are visited by themselves.
     if (!command.own || form.level) judge_form(subject, form);
-    if (!form.code) check_listed(subject, form);
+    check_listed(subject, form);
   }
   if (!command.tolerant && !command.holes && !command.compound && !case_.terms.allows_all())
     check_allowed(subject);
+}
+
+}  // inner
+
+// policy/known_output.cpp -------------------------------------------------------------------------
+// What known programs print to be evaluated by a shell: `eval "$(brew shellenv)"`.
+//
+//   {"brew", verbs("shellenv")},
+//
+// A row has a program, and its commands of that kind. Without them, only options may follow. Where
+// instead() names a form that can be judged, the output is refused all the same, with this advice.
+
+namespace {
+
+struct OutputColumns : ProgramColumns {
+  enum : std::size_t { verbs_column = 1, columns };
+  static constexpr TableText<verbs_column> verbs(const char* text) { return {text}; }
+  struct Instead {
+    const char* text;
+  };
+  static constexpr Instead instead(const char* text) { return {text}; }
+
+  struct Row : ProgramRow<columns> {
+    using ProgramRow<columns>::add;
+    template <class... More>
+    constexpr Row(const char* name, More... more) : ProgramRow<columns>(name) {
+      (add(more), ...);
+    }
+    constexpr void add(Instead given) { advice = given.text; }
+
+    const char* advice = nullptr;
+  };
+};
+
+struct OutputRows : OutputColumns {
+  static constexpr Row rows[] = {
+      {"brew", verbs("shellenv")},
+      {"conda", verbs("shell.bash shell.dash shell.posix shell.zsh"),
+       instead("run the command in it: conda run -n NAME COMMAND")},
+      {"dircolors"},
+      {"direnv", verbs("export hook"), instead("run the command with it: direnv exec . COMMAND")},
+      {"docker-machine", verbs("env")},
+      {"fnm", verbs("completions env"),
+       instead("run the command with it: fnm exec --using VERSION COMMAND")},
+      {"fzf"},
+      {"gh", verbs("completion")},
+      {"goenv", verbs("init"), instead("run the command with it: goenv exec COMMAND")},
+      {"gpg-agent"},
+      {"helm", verbs("completion")},
+      {"jenv", verbs("init"), instead("run the command with it: jenv exec COMMAND")},
+      {"keychain"},
+      {"kubectl", verbs("completion")},
+      {"luarocks", verbs("path")},
+      {"mamba", verbs("shell shell.bash"),
+       instead("run the command in it: mamba run -n NAME COMMAND")},
+      {"micromamba", verbs("shell"),
+       instead("run the command in it: micromamba run -n NAME COMMAND")},
+      {"minikube", verbs("completion docker-env")},
+      {"mise", verbs("activate env hook-env"),
+       instead("run the command with it: mise exec -- COMMAND")},
+      {"nodenv", verbs("init"), instead("run the command with it: nodenv exec COMMAND")},
+      {"npm", verbs("completion")},
+      {"opam", verbs("config env"), instead("run the command with it: opam exec -- COMMAND")},
+      {"pip", verbs("completion")},
+      {"pixi", verbs("completion shell-hook"),
+       instead("run the command with it: pixi run COMMAND")},
+      {"poetry", verbs("completions")},
+      {"pyenv", verbs("init virtualenv-init"),
+       instead("run the command with it: pyenv exec COMMAND")},
+      {"rbenv", verbs("init"), instead("run the command with it: rbenv exec COMMAND")},
+      {"resize"},
+      {"ssh-agent", instead("run the command under it: ssh-agent COMMAND")},
+      {"starship", verbs("init")},
+      {"thefuck"},
+      {"tset"},
+      {"uv", verbs("generate-shell-completion")},
+      {"zoxide", verbs("init")},
+  };
+};
+
+constexpr auto packed_output = pack_names<ProgramSource<OutputRows>>();
+static_assert(packed_output.is_sorted(), "sort the rows by name, each once");
+
+// getopt quotes what it is given, in its present form: with -o, and without -u.
+bool is_quoting(const shell::Command& command) {
+  bool present = false;
+  for (const shell::Word& word : command.words) {
+    if (word.text == "--") break;
+    present = present || starts_with(word.text, "-o"sv) || starts_with(word.text, "--o"sv);
+    if (starts_with(word.text, "-u"sv) || starts_with(word.text, "--u"sv)) return false;
+  }
+  return present;
+}
+
+// Not a program that the script may have made.
+bool is_installed(std::string_view program) {
+  const std::size_t slash = program.find('/');
+  if (slash == std::string_view::npos) return !is_unknown(program);
+  if (program[0] != '/') return (program[0] == '~' || program[0] == '\0');
+  return !starts_with(program, "/tmp/"sv) && !starts_with(program, "/var/tmp/"sv) &&
+         !starts_with(program, "/dev/"sv) && !starts_with(program, "/proc/"sv);
+}
+
+KnownOutput::Output output_of(const shell::Command& command) {
+  if (command.words.empty() || !is_installed(command.words[0].text)) return {};
+  const std::string_view name = base_name(command.words[0].text);
+  if (name == "getopt"sv) return {is_quoting(command), {}};
+  const NameTable table = packed_output.table();
+  const std::size_t row = table.find(name);
+  if (row == table.rows) return {};
+  const Names verbs = table.at(row, OutputColumns::verbs_column);
+  bool known = verbs.empty();
+  for (std::size_t i = 1; i < command.words.size(); ++i) {
+    const std::string_view text = command.words[i].text;
+    if (starts_with(text, "-"sv)) continue;
+    known = verbs.has(text);
+    break;
+  }
+  const char* const advice = OutputRows::rows[row].advice;
+  if (!known || !advice) return {known, {}};
+  return {false, advice};
+}
+
+// The command in $(...), `...` or <(...), without quotes around it; empty: it is none of these.
+std::string_view substituted(std::string_view text) {
+  if (text.size() > 1 && text[0] == '"' && text.back() == '"')
+    text = text.substr(1, text.size() - 2);
+  if (starts_with(text, "set -- "sv)) text.remove_prefix(7);
+  if (text.size() > 2 && text[0] == '`' && text.back() == '`')
+    return text.substr(1, text.size() - 2);
+  const bool opened = starts_with(text, "$("sv) || starts_with(text, "<("sv);
+  return opened && ends_with(text, ")"sv) ? text.substr(2, text.size() - 3) : std::string_view();
+}
+
+// The name in $name or ${name}; empty: it is something else.
+std::string_view variable_in(std::string_view text) {
+  if (text.size() > 1 && text[0] == '"' && text.back() == '"')
+    text = text.substr(1, text.size() - 2);
+  if (!starts_with(text, "$"sv)) return {};
+  text.remove_prefix(1);
+  if (starts_with(text, "{"sv) && ends_with(text, "}"sv)) text = text.substr(1, text.size() - 2);
+  return is_name(text) ? text : std::string_view();
+}
+
+// True if a loop may set the variable: for NAME in ...
+bool is_looped(std::string_view script, std::string_view variable) {
+  for (const char* keyword : {"for", "select"})
+    if (script.find(concat("% %", {keyword, variable})) != std::string_view::npos) return true;
+  return false;
+}
+
+// True if a script begins with the name of such a program: most do not, and are not read.
+bool begins_with_program(std::string_view script) {
+  script.remove_prefix(std::min(script.find_first_not_of(" \t\n\"'"), script.size()));
+  const std::string_view name = base_name(script.substr(0, script.find_first_of(" \t\n\"'")));
+  const NameTable table = packed_output.table();
+  return name == "getopt"sv || table.find(name) != table.rows;
+}
+
+// The output of a text that is a substitution with one command.
+KnownOutput::Output output_in(const Case& judged, std::string_view text) {
+  const std::string_view script = substituted(text);
+  if (script.empty() || !begins_with_program(script)) return {};
+  std::size_t commands = 0;
+  KnownOutput::Output output;
+  shell::Options options;
+  options.dialect = judged.dialect;
+  const shell::Outcome outcome = shell::walk(script, options, [&](const shell::Visit& visit) {
+    ++commands;
+    output = output_of(visit.command);
+  });
+  return outcome.complete && commands == 1 ? output : KnownOutput::Output();
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void KnownOutput::note(const Case& judged, const shell::Command& command) {
+  for (const shell::Assignment& assignment : command.assignments) {
+    std::string_view text = judged.written(assignment.value);
+    if (starts_with(text, assignment.name)) take_part(text, '=');
+    const Output output = assignment.value.known() ? Output() : output_in(judged, text);
+    const std::uint16_t name = hash_of_name(assignment.name);
+    const auto found = std::find_if(variables_.begin(), variables_.end(),
+                                    [name](const Variable& one) { return one.name == name; });
+    if (found != variables_.end())
+      found->output.known = found->output.known && output.known;
+    else if (output.known || !output.instead.empty())
+      variables_.push_back({name, output});
+  }
+  if (command.words.empty()) return;
+  const std::string_view name = command.words[0].text;
+  const NameTable table = packed_output.table();
+  // What else sets variables.
+  if (is_any(name, "read", "mapfile", "readarray", "getopts", "printf", "source", ".", "declare",
+             "local"))
+    variables_.clear();
+  shadowed_ = shadowed_ || name == "alias"sv ||
+              (command.own && (name == "getopt"sv || table.find(name) != table.rows));
+}
+
+KnownOutput::Output KnownOutput::find(const Case& judged, const shell::Word& word) const {
+  if (shadowed_) return {};
+  const std::string_view text = judged.written(word);
+  const std::string_view variable = variable_in(text);
+  if (variable.empty()) return output_in(judged, text);
+  if (is_looped(judged.script, variable)) return {};
+  const std::uint16_t name = hash_of_name(variable);
+  for (const Variable& one : variables_)
+    if (one.name == name) return one.output;
+  return {};
+}
+
+}  // inner
+
+// policy/links.cpp --------------------------------------------------------------------------------
+// Links that a script makes, and where paths lead through them.
+
+namespace {
+
+// A path out of its text.
+PathText path_of_text(const std::string& text, PathText::Root root) {
+  PathText path;
+  enter(path, text, root == PathText::Root::home);
+  return path;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void Links::note(const PathText& name, const PathText& target) {
+  constexpr std::size_t most = 64;
+  forget(name);
+  if (links_.size() == most) return;
+  links_.emplace_front();
+  Link& link = links_.front();
+  link.name_text = text_of(name);
+  link.target_text = text_of(target);
+  link.name = path_of_text(link.name_text, name.root);
+  link.target = path_of_text(link.target_text, target.root);
+}
+
+void Links::forget(const PathText& name) {
+  links_.remove_if([&](const Link& link) {
+    return link.name.names == name.names && is_within(link.name, name);
+  });
+}
+
+void Links::follow(PathText& path, bool last) const {
+  constexpr int most = 4;  // links on the way of one path
+  for (int round = 0; round < most; ++round) {
+    const Link* found = nullptr;
+    for (const Link& link : links_) {
+      const bool inside = path.names.size() > link.name.names.size();
+      if (!found && (inside || last) && is_within(path, link.name)) found = &link;
+    }
+    if (!found) return;
+    PathText behind = found->target;
+    for (std::size_t i = found->name.names.size(); i < path.names.size(); ++i)
+      behind.names.push_back(path.names[i]);
+    path = std::move(behind);
+  }
 }
 
 }  // inner
@@ -16619,7 +19551,7 @@ void check_allowed(Subject& subject) {
   if (subject.command.words.empty() && !text.empty()) text.pop_back();
   subject.judged.refuse_as(
       allowed_rank, "allowed-commands",
-      concat("% (not allowed: %)", {subject.judged.terms.allowed_message, shown(text)}),
+      concat("% (not allowed: %)", {subject.judged.terms.allowance.message(text), shown(text)}),
       subject.command.begin, subject.command.end);
 }
 
@@ -16755,8 +19687,12 @@ void run_option(Subject& subject, const Form& form, const Part& part) {
   const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
   if (at != std::string_view::npos &&
-      (is_any(key, "exec", "system", "shell") || ends_with(key, "command"sv)))
+      (is_any(key, "exec", "system", "shell") || ends_with(key, "command"sv))) {
+    // Behind a comma, socat has options.
+    const bool address = text[at] == ':';
     text.remove_prefix(at + 1);
+    if (address) text = text.substr(0, text.find(','));
+  }
   if (form.holes) return run_guess(subject, form, text);
   run_string(subject, form, {text, part.word});
 }
@@ -16805,6 +19741,10 @@ bool check_script_file(Subject& subject, const Form& form, const shell::Word& wo
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
                           (starts_with(text, "/proc/"sv) && text.find("/fd/") != std::string::npos);
+  if (word.process && subject.output.find(subject.judged, word).known) {
+    subject.judged.understood = false;
+    return false;
+  }
   if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
     subject.refuse_opaque(form, word, "the script is not known before it runs"sv);
   else
@@ -16823,7 +19763,15 @@ bool is_followed(const shell::Command& command, const Form& form) {
 void judge_eval(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     if (form.words[i].known() && !form.words[i].glob) continue;
-    subject.refuse_opaque(form, form.words[i], "part of it is not known before it runs"sv);
+    const KnownOutput::Output output = subject.output.find(subject.judged, form.words[i]);
+    if (output.known) {
+      subject.judged.understood = false;
+      subject.output.pass(subject.command);
+      continue;
+    }
+    subject.refuse_opaque(form, form.words[i], "part of it is not known before it runs"sv,
+                          output.instead.empty() ? "write out the commands that it is to evaluate"sv
+                                                 : output.instead);
     break;
   }
   if (!is_followed(subject.command, form) && form.size > 1)
@@ -16969,16 +19917,18 @@ class OperandReader {
  private:
   // What the options say of the operands.
   struct Given {
-    Part directory = {};       // where the operands are written to
-    Part archive = {};         // of tar
-    bool tree = false;         // -r, or options that are not known
-    bool in_place = false;     // sed -i
-    bool has_pattern = false;  // a pattern or a mode is given by an option
-    bool removes = false;      // shred -u, rsync --delete
-    bool only_shows = false;   // -n
-    bool packs = false;        // tar -c
-    bool unpacks = false;      // tar -x
-    bool fetches = false;      // an option of the last column of fetch and unpack
+    Part directory = {};           // where the operands are written to
+    Part archive = {};             // of tar
+    bool tree = false;             // -r, or options that are not known
+    bool in_place = false;         // sed -i
+    bool has_pattern = false;      // a pattern or a mode is given by an option
+    bool removes = false;          // shred -u, rsync --delete, tar --remove-files, zip -m
+    bool removes_sources = false;  // rsync --remove-source-files
+    bool symbolic = false;         // ln -s
+    bool only_shows = false;       // -n
+    bool packs = false;            // tar -c
+    bool unpacks = false;          // tar -x
+    bool fetches = false;          // an option of the last column of fetch and unpack
   };
 
   bool is(Operands kind) const { return program_.operands == kind; }
@@ -17001,6 +19951,8 @@ class OperandReader {
   void use_settings();
   void use_archive();
   void use_downloads();
+  void use_packed();
+  void make_links();
   void copy_files();
   void write_below(std::size_t first, std::size_t last);
   void check_mode(const Part& mode);
@@ -17029,7 +19981,10 @@ void OperandReader::note_option(std::string_view name, const Part& argument) {
   if (lists_option(program_.directory, name)) given_.directory = argument;
   given_.tree |= abbreviates(name, "R", "a", "r", "recursive");
   given_.in_place |= abbreviates(name, "i", "in-place");
-  given_.has_pattern |= abbreviates(name, "e", "f", "regexp", "expression", "file", "reference");
+  // The -f of chmod is another one.
+  given_.has_pattern |= is(Operands::chmod) || is(Operands::change)
+                            ? abbreviates(name, "reference")
+                            : abbreviates(name, "e", "f", "regexp", "expression", "file");
   given_.only_shows |= abbreviates(name, "n", "dry-run");
   switch (program_.operands) {
     case Operands::shred:
@@ -17037,11 +19992,19 @@ void OperandReader::note_option(std::string_view name, const Part& argument) {
       return;
     case Operands::sync:
       given_.removes |= starts_with(name, "del"sv);
+      given_.removes_sources |= abbreviates(name, "remove-source-files", "remove-sent-files");
+      return;
+    case Operands::link:
+      given_.symbolic |= abbreviates(name, "s", "symbolic");
+      return;
+    case Operands::pack:
+      given_.removes |= lists_option(program_.modes, name);
       return;
     case Operands::tar:
       note_letters(name.size() == 1 ? name : std::string_view());
       given_.packs |= abbreviates(name, "create", "append", "update", "catenate", "concatenate");
       given_.unpacks |= abbreviates(name, "extract", "get");
+      given_.removes |= abbreviates(name, "remove-files");
       if (abbreviates(name, "f", "file")) given_.archive = argument;
       return;
     case Operands::fetch:
@@ -17070,11 +20033,16 @@ void OperandReader::use_operands() {
     case Operands::none:
     case Operands::git:
       return;
-    case Operands::copy:
     case Operands::link:
+      copy_files();
+      return make_links();
+    case Operands::copy:
     case Operands::move:
     case Operands::sync:
       return copy_files();
+    case Operands::pack:
+    case Operands::pack_command:
+      return use_packed();
     case Operands::filter:
       use_some(Use::read, 0, 1);
       return use_some(Use::write, 1, 2);
@@ -17119,6 +20087,8 @@ void OperandReader::use_alike() {
       return use_some(Use::remove, 0, no_word);
     case Operands::rm:
       return use_some(given_.tree ? Use::remove_tree : Use::remove, 0, no_word);
+    case Operands::remove_tree:
+      return use_some(Use::remove_tree, 0, no_word);
     case Operands::shred:
       use_some(Use::write, 0, no_word);
       if (given_.removes) use_some(Use::remove, 0, no_word);
@@ -17148,9 +20118,54 @@ void OperandReader::use_archive() {
   }
   if (given_.archive.word && !is_remote(given_.archive.text))
     use_one(given_.packs ? Use::write : Use::read, given_.archive);
+  if (given_.packs && given_.removes) {
+    const PathText directory =
+        given_.directory.word ? subject_.path_of(given_.directory) : subject_.base();
+    for (std::size_t i = members; i < operands_.size(); ++i)
+      check_removal(subject_, operands_[i], subject_.path_from(directory, operands_[i]), true,
+                    form_);
+  }
   if (!given_.unpacks) return;
   if (given_.directory.word) use_one(Use::write, given_.directory);
   write_below(members, operands_.size());
+}
+
+// Files that are put into an archive, and removed then. Options of the command kind are words of
+// their own: -sdel. Before the archive, that has a command: rar m.
+void OperandReader::use_packed() {
+  const bool has_command = is(Operands::pack_command);
+  for (std::size_t i = 1; i < form_.size && has_command; ++i) {
+    const std::string_view text = form_.words[i].text;
+    given_.removes |= starts_with(text, "-"sv) && program_.modes.has(text.substr(1));
+  }
+  if (has_command && !operands_.empty()) given_.removes |= is_any(operands_[0].text, "m", "mf");
+  const std::size_t archive = has_command ? 1 : 0;
+  use_some(Use::write, archive, archive + 1);
+  use_some(given_.removes ? Use::remove_tree : Use::read, archive + 1, no_word);
+}
+
+// Where the new links lead. A single name may be that of a directory, which gets the link.
+void OperandReader::make_links() {
+  std::size_t sources = operands_.size();
+  Part target = given_.directory;
+  if (!target.word && sources > 1) target = operands_[--sources];
+  const PathText directory = target.word ? subject_.path_of(target, true) : subject_.base();
+  // A symbolic link leads on from where it lies.
+  PathText from = given_.symbolic ? directory : subject_.base();
+  const bool is_name = given_.symbolic && target.word && !given_.directory.word;
+  if (is_name && !from.names.empty()) from.names.pop_back();
+  for (std::size_t i = 0; i < sources; ++i) {
+    const Part& source = operands_[i];
+    PathText name = directory;
+    const PathText to = subject_.path_from(from, source, true);
+    if (to.root == PathText::Root::relative || subject_.in_workspace(to)) continue;
+    if (target.word && !given_.directory.word && sources == 1)
+      subject_.links.note(subject_.path_of(target), to);
+    const std::string_view last = base_name(source.text);
+    if (last.empty() || last == "."sv || last == ".."sv) continue;
+    name.names.push_back(last);
+    subject_.links.note(name, to);
+  }
 }
 
 // A file from elsewhere gets the last name of its address.
@@ -17165,20 +20180,23 @@ void OperandReader::use_downloads() {
 void OperandReader::copy_files() {
   const bool moves = is(Operands::move);
   const bool syncs = is(Operands::sync);
+  const bool removes = given_.removes_sources && !given_.only_shows;
   if (!given_.directory.word && operands_.size() < 2) return;
   const Part target = given_.directory.word ? given_.directory : operands_.back();
-  if (!given_.directory.word) operands_.pop_back();
-  for (const Part& source : operands_)
+  const std::size_t sources = operands_.size() - (given_.directory.word ? 0 : 1);
+  for (std::size_t i = 0; i < sources; ++i) {
+    const Part& source = operands_[i];
     if (!is(Operands::link) && !(syncs && is_remote(source.text)))
-      use_one(moves ? Use::move : Use::read, source, given_.tree || form_.in_find);
+      use_one(moves || removes ? Use::move : Use::read, source, given_.tree || form_.in_find);
+  }
   if (syncs && is_remote(target.text)) return;
   use_one(moves ? Use::mv_target : Use::copy_target, target);
-  const PathText path = subject_.path_of(target);
+  const PathText path = subject_.path_of(target, true);
   if (syncs && given_.removes && !given_.only_shows)
     check_removal(subject_, target, path, false, form_);
   // A directory gets files of the same names.
-  for (const Part& operand : operands_) {
-    std::string_view source = operand.text;
+  for (std::size_t i = 0; i < sources; ++i) {
+    std::string_view source = operands_[i].text;
     // To rsync, a/ is what is in a: there is no name to add.
     while (!syncs && ends_with(source, "/"sv)) source.remove_suffix(1);
     PathText copy = path;
@@ -17195,9 +20213,7 @@ void OperandReader::write_below(std::size_t first, std::size_t last) {
       given_.directory.word ? subject_.path_of(given_.directory) : subject_.base();
   if (first >= last) check_place(subject_, directory, part_of(form_.words[0]), form_);
   for (std::size_t i = first; i < last; ++i) {
-    PathText path = directory;
-    enter(path, operands_[i].text, operands_[i].home());
-    check_place(subject_, path, operands_[i], form_);
+    check_place(subject_, subject_.path_from(directory, operands_[i], true), operands_[i], form_);
   }
 }
 
@@ -17329,7 +20345,7 @@ struct Policy::Compiled {
   std::list<Regex> starts_blocked = {};
   std::uint32_t ask_rules = 0;  // of `rules`
   std::list<Regex> asked = {};
-  std::string allowed_message = {};
+  Allowance allowance = {};
   std::size_t max_command_bytes = 0;
 
   // Each of these gives a refusal, or an allowing verdict when it has no objection.
@@ -17383,7 +20399,7 @@ struct Policy::Compiled {
     if (patterns.empty()) return {};
     for (const Regex& regex : patterns)
       if (regex.match(script)) return {};
-    return refusal("allowed-commands"sv, allowed_message, 0, script.size());
+    return refusal("allowed-commands"sv, allowance.message(script), 0, script.size());
   }
   Verdict check_list(std::string_view script, bool asks, const std::list<Regex>& patterns) const {
     for (const Regex& regex : patterns) {
@@ -17399,9 +20415,13 @@ struct Policy::Compiled {
     return {};
   }
 
+  // `of_code`: it stands for code, and the allow list is not asked.
   void check_strict(std::string_view script, std::string_view work_dir, bool in_full,
-                    Judgement& judgement) const {
-    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message, ask_rules, asked};
+                    Judgement& judgement, bool of_code = false) const {
+    static const std::list<Regex> none = {};
+    const Terms terms = {rules,   of_code ? none : allowed, !of_code && allow_usual,
+                         blocked, allowance,                ask_rules,
+                         asked};
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
@@ -17445,8 +20465,8 @@ struct Policy::Compiled {
       const shell::Definition& definition = outcome.definitions.front();
       judged.refuse_as(allowed_rank, "allowed-commands",
                        concat("% (not allowed: it defines the %%)",
-                              {allowed_message, definition.alias ? "alias " : "function ",
-                               shown(definition.name)}),
+                              {allowance.message(definition.name),
+                               definition.alias ? "alias " : "function ", shown(definition.name)}),
                        definition.begin, definition.end);
     }
     return outcome;
@@ -17495,14 +20515,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   }
   if (!done) return done.error();
 
-  std::string& message = compiled->allowed_message;
-  message = "Command not in allowed list. Allowed patterns: ";
-  for (std::size_t i = 0; i < options.allowed.size(); ++i)
-    append_all(message, {i ? ", " : "", options.allowed[i]});
+  compiled->allowance = {options.allowed, options.allow_usual};
   compiled->allow_usual = options.allow_usual;
-  if (options.allow_usual)
-    append_all(message, "%; and to read or print: %",
-               {options.allowed.empty() ? "none" : "", usual_commands()});
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));
 }
@@ -17529,6 +20543,18 @@ bool Policy::can_read(std::string_view script, std::string_view work_dir) const 
   Judgement judgement;
   only_syntax.check_strict(script, work_dir, false, judgement);
   return judgement.verdict.allowed;
+}
+
+Judgement Policy::judge_code(const std::vector<std::string>& argv, std::string_view code,
+                             std::string_view work_dir) const {
+  Judgement judgement;
+  if (compiled_->compat) return judgement;
+  judgement.verdict = compiled_->check_form(code);
+  if (!judgement.verdict) return judgement;
+  std::string script = concat("% <<< ", {script_of_argv(argv)});
+  append_shell_word(script, code);
+  compiled_->check_strict(script, work_dir, false, judgement, true);
+  return judgement;
 }
 
 Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options) {
@@ -17591,6 +20617,51 @@ bool kills_all(const Form& form) {
   return false;
 }
 
+// True if a clause of setcap gives what makes root: cap_setuid+ep, all=eip, =p. Without names, it
+// is about all capabilities.
+bool gives_root(std::string_view clause) {
+  const std::size_t operation = clause.find_first_of("+-=");
+  if (operation == std::string_view::npos) return false;
+  bool adds = false, gives = false;
+  for (const char c : clause.substr(operation)) {
+    if (c == '+' || c == '-' || c == '=')
+      adds = c != '-';
+    else
+      gives |= adds && "eipEIP"sv.find(c) != std::string_view::npos;
+  }
+  if (!gives || operation == 0) return gives;
+  const std::string names = in_lower_case(clause.substr(0, operation));
+  std::string_view rest = names;
+  while (!rest.empty()) {
+    std::string_view name = take_part(rest, ',');
+    if (starts_with(name, "cap_"sv)) name.remove_prefix(4);
+    if (powerful_capabilities.has(name)) return true;
+  }
+  return false;
+}
+
+// The same for what setcap takes: clauses with blanks between them. What it reads, or what is not
+// known, may be anything.
+bool makes_root(std::string_view capabilities, bool first) {
+  if (first && (capabilities == "-"sv || is_unknown(capabilities))) return true;
+  while (!capabilities.empty())
+    if (gives_root(take_part(capabilities, ' '))) return true;
+  return false;
+}
+
+bool has_powerful_group(std::string_view groups) {
+  while (!groups.empty())
+    if (powerful_groups.has(take_part(groups, ','))) return true;
+  return false;
+}
+
+// True if it only says what it is: `sudo --version`.
+bool only_tells(const Form& form, Rule rule) {
+  if (form.size != 2) return false;
+  const std::string_view asked = form.words[1].text;
+  return is_any(asked, "--help", "--version") || (rule == Rule::sudo && is_any(asked, "-V", "-h"));
+}
+
 // Compares what a program is asked to do with its row.
 class RefusedRequest {
  public:
@@ -17607,7 +20678,9 @@ class RefusedRequest {
         take_operand(each.part);
     }
     if (ends_processes() && !named_) refused_ = true;
-    return surely_ || (refused_ && !excused_);
+    if (program_.has(RefusedProgram::last_device) && last_.word && names_device(last_))
+      refused_ = true;
+    return surely_ || (refused_ && !excused_ && needed_);
   }
 
  private:
@@ -17617,9 +20690,15 @@ class RefusedRequest {
                (ends_processes() && abbreviates(option, "u", "U", "euid", "uid", "user") &&
                 is_root_among(argument.text));
     excused_ |= lists_option(program_.excuses, option);
+    needed_ |= lists_option(program_.needs, option);
+    refused_ |= lists_option(program_.numbers, option) && argument.text == "0"sv;
+    refused_ |= lists_option(program_.groups, option) && has_powerful_group(argument.text);
   }
   void take_operand(const Part& operand) {
+    last_ = operand;
     refused_ |= is_refused_operand(operand);
+    surely_ |= program_.has(RefusedProgram::capabilities) &&
+               makes_root(operand.text, operands_ == 0 && !excused_);
     excused_ |= operands_ < 2 && program_.excusing_words.has(operand.text);
     // A pattern for everything names nothing.
     named_ |= operand.text.find_first_not_of(".*^$+?") != std::string_view::npos;
@@ -17630,19 +20709,28 @@ class RefusedRequest {
     if (program_.has(RefusedProgram::any_assignment) &&
         operand.text.find('=') != std::string_view::npos)
       return true;
-    if (program_.has(RefusedProgram::any_device) &&
-        is_device(subject_.path_of(operand), operand.glob()))
+    if (program_.has(RefusedProgram::any_device) && names_device(operand)) return true;
+    if (program_.has(RefusedProgram::root_user) && is_any(operand.text, "root", "0")) return true;
+    if ((program_.has(RefusedProgram::root_group) ||
+         (program_.has(RefusedProgram::joined_group) && operands_ > 0)) &&
+        powerful_groups.has(operand.text))
       return true;
     return operands_ == 0 && program_.words.has(operand.text.substr(0, operand.text.find(' ')));
+  }
+
+  bool names_device(const Part& operand) {
+    return is_device(subject_.path_of(operand), operand.glob());
   }
 
   Subject& subject_;
   const Form& form_;
   const RefusedProgram& program_;
 
+  Part last_ = {};        // operand
   bool refused_ = false;  // but it may be excused
   bool surely_ = false;   // whatever else it is asked
   bool excused_ = false;
+  bool needed_ = program_.needs.empty();
   bool named_ = false;  // processes are named
   std::size_t operands_ = 0;
 };
@@ -17653,8 +20741,10 @@ CODEEXEC_INNER {
 
 void check_refused(Subject& subject, const Form& form, std::string_view name) {
   RefusedProgram program;
-  if (!find_refused(starts_with(name, "mkfs"sv) ? "mkfs"sv : name, program)) return;
-  if (!subject.judged.wants(program.rule)) return;
+  // mkfs.ext4 and fsck.ext4 are rows without the kind.
+  const bool formats = starts_with(name, "mkfs"sv), repairs = starts_with(name, "fsck."sv);
+  if (!find_refused(formats ? "mkfs"sv : repairs ? "fsck"sv : name, program)) return;
+  if (!subject.judged.wants(program.rule) || only_tells(form, program.rule)) return;
   if (RefusedRequest(subject, form, program).is_refused())
     subject.refuse(program.rule, form.words[0], form);
 }
@@ -17820,6 +20910,7 @@ struct KnownPath {
 // directory.
 constexpr KnownPath known_paths[] = {
     {"/proc/sysrq-trigger", Rule::end_machine},
+    {"/proc/1/root", Rule::host_access},
     {"/proc/sys", Rule::machine_settings},
     // Accounts, and who may become another user.
     {"/etc/passwd", Rule::plant},
@@ -17912,9 +21003,12 @@ void each_keeper(const PathText& path, bool glob, FunctionRef<void(Rule)> take) 
 //   options           these options, whatever else is asked
 //   words             these as the first operand
 //   any_device ...    operands of a kind: RefusedProgram::Operand
-// Without these three, the name is enough. And what excuses operands, or the name:
+//   numbers           these options with the number 0
+//   groups            these options with a group whose members may become root
+// Without these, the name is enough. And what excuses operands, or the name:
 //   excuses           these options
 //   excusing_words    these as one of the first two operands
+//   needs             that none of these options is there
 // letters() and longs() name the options that take an argument, so that it is no operand.
 
 namespace {
@@ -17926,12 +21020,20 @@ struct RefusedColumns : ProgramColumns {
   static constexpr Operand any_device = Operand::any_device;
   static constexpr Operand all_processes = Operand::all_processes;
   static constexpr Operand unnamed_processes = Operand::unnamed_processes;
+  static constexpr Operand last_device = Operand::last_device;
+  static constexpr Operand root_user = Operand::root_user;
+  static constexpr Operand root_group = Operand::root_group;
+  static constexpr Operand joined_group = Operand::joined_group;
+  static constexpr Operand capabilities = Operand::capabilities;
 
   enum : std::size_t {
     options_column = 3,
     words_column,
     excuses_column,
     excusing_words_column,
+    needs_column,
+    numbers_column,
+    groups_column,
     columns
   };
   static constexpr TableText<options_column> options(const char* text) { return {text}; }
@@ -17940,6 +21042,9 @@ struct RefusedColumns : ProgramColumns {
   static constexpr TableText<excusing_words_column> excusing_words(const char* text) {
     return {text};
   }
+  static constexpr TableText<needs_column> needs(const char* text) { return {text}; }
+  static constexpr TableText<numbers_column> numbers(const char* text) { return {text}; }
+  static constexpr TableText<groups_column> groups(const char* text) { return {text}; }
 
   struct Row : ProgramRow<columns> {
     using ProgramRow<columns>::add;
@@ -17957,19 +21062,55 @@ struct RefusedColumns : ProgramColumns {
 
 struct RefusedRows : RefusedColumns {
   static constexpr Row rows[] = {
+      {"addgroup", Rule::accounts, joined_group, letters("g"), longs("gid"), numbers("g gid")},
+      {"adduser", Rule::accounts, joined_group, letters("GdghksuS"),
+       longs("uid gid ingroup home shell gecos comment firstuid lastuid conf"), numbers("u uid"),
+       groups("G ingroup")},
       {"at", Rule::plant, letters("fqt"), excuses("l c d r V")},
+      {"badblocks", Rule::disk_tools, any_device, letters("bcdeiopt"), needs("w n")},
       {"batch", Rule::plant, letters("fq"), excuses("V")},
       {"blkdiscard", Rule::disk_tools, any_device},
+      {"cfdisk", Rule::disk_tools, any_device},
+      {"cgdisk", Rule::disk_tools, any_device},
+      {"chage", Rule::accounts, root_user, letters("EIMRWdm"),
+       longs("expiredate inactive lastday maxdays mindays root warndays"), excuses("l list")},
       // Its modes are judged as those of file_table.cpp.
       {"chmod", Rule::chmod, options("reference")},
       {"chown", Rule::chown},
+      {"chpasswd", Rule::accounts, excuses("h help")},
       {"crontab", Rule::plant, letters("u"), excuses("l V T help")},
       {"cryptsetup", Rule::disk_tools, any_device, excuses("help"),
        excusing_words("status luksDump isLuks luksUUID")},
       {"dd", Rule::dd},
+      {"deluser", Rule::accounts, root_user},
+      {"dmsetup", Rule::disk_tools, words("clear remove remove_all wipe_table")},
       {"doas", Rule::sudo},
+      {"dseditgroup", Rule::accounts, root_group, letters("LPSTacdginoprstu"), needs("a")},
+      {"dzdo", Rule::sudo},
+      {"e2fsck", Rule::disk_tools, any_device, excuses("n V")},
+      {"efibootmgr", Rule::disk_tools,
+       options("B delete-bootnum O delete-bootorder c create o bootorder")},
       {"fdisk", Rule::disk_tools, any_device, excuses("l list")},
+      {"flash_erase", Rule::disk_tools, any_device},
+      {"flashcp", Rule::disk_tools, any_device},
+      {"flashrom", Rule::disk_tools, letters("cilnoprvwE"), options("w write E erase")},
+      {"fsck", Rule::disk_tools, any_device, excuses("N V n")},
+      {"gdisk", Rule::disk_tools, any_device, excuses("l")},
+      {"gpasswd", Rule::accounts, root_group, letters("AMQad"),
+       longs("add administrators delete members root"), needs("A M a add administrators members")},
+      {"groupadd", Rule::accounts, letters("KPRUgp"), longs("gid key password prefix root users"),
+       numbers("g gid")},
+      {"groupmems", Rule::accounts, letters("Radg"), longs("add delete group root"),
+       groups("g group"), needs("a add")},
+      {"groupmod", Rule::accounts, letters("PRUgnp"),
+       longs("gid new-name password prefix root users"), numbers("g gid")},
+      {"grub-install", Rule::disk_tools, any_device},
       {"halt", Rule::end_machine, excuses("help")},
+      {"hdparm", Rule::disk_tools, any_device,
+       needs("dco-restore drq-hsm-error fwdownload make-bad-sector repair-sector "
+             "sanitize-block-erase sanitize-crypto-scramble sanitize-overwrite security-disable "
+             "security-erase security-erase-enhanced security-set-pass trim-sector-ranges "
+             "trim-sector-ranges-stdin write-sector yes-i-know-what-i-am-doing")},
       // Its words are runlevels: to halt, and to reboot.
       {"init", Rule::end_machine, words("0 6")},
       {"ip6tables", Rule::machine_settings, options("F flush")},
@@ -17980,34 +21121,57 @@ struct RefusedRows : RefusedColumns {
       {"killall5", Rule::kill_all},
       {"losetup", Rule::disk_tools, any_device, options("D detach-all d detach"),
        excuses("l list a all j associated show")},
+      {"lvremove", Rule::disk_tools, any_operand, letters("St"), excuses("t test")},
+      {"mdadm", Rule::disk_tools, any_device, options("zero-superblock"),
+       excuses("D E F Q V detail examine help misc-help monitor query version")},
       {"mke2fs", Rule::mkfs, any_device},
       // mkfs.ext4 and its like, too.
       {"mkfs", Rule::mkfs, any_device},
       {"mkswap", Rule::disk_tools, any_device},
       {"mount", Rule::mount, any_operand, letters("tLUT"), longs("types"),
        options("a all o options B bind R rbind M move"), excuses("V version help")},
+      {"newusers", Rule::accounts, excuses("h help")},
       {"nft", Rule::machine_settings, letters("fDI"), words("flush")},
+      {"nvme", Rule::disk_tools,
+       words("copy create-ns delete-ns dsm format fw-commit fw-download resv-release sanitize "
+             "security-send write write-uncor write-zeroes zns"),
+       excuses("h help")},
+      {"nwipe", Rule::disk_tools, any_device, options("autonuke")},
       {"parted", Rule::disk_tools, any_device, letters("a"), longs("align"), excuses("l list"),
        excusing_words("print")},
+      {"partx", Rule::disk_tools, any_device, needs("a add d delete u update")},
+      {"passwd", Rule::accounts, excuses("S h help l lock status")},
       {"pkexec", Rule::sudo},
       {"pkill", Rule::kill_all, unnamed_processes, letters("gGPstuUFrO"),
        longs("signal pgroup group parent session terminal euid uid pidfile ns"),
        excuses("P parent g pgroup s session t terminal F pidfile V version help")},
       {"poweroff", Rule::end_machine, excuses("help")},
+      {"pvcreate", Rule::disk_tools, any_device},
+      {"pvremove", Rule::disk_tools, any_device},
+      {"qemu-img", Rule::device_write, last_device, letters("BFORSTbcfjlmorst"),
+       longs("object image-opts target-image-opts output"),
+       excusing_words("check compare info map measure")},
       {"reboot", Rule::end_machine, excuses("help")},
+      {"resize2fs", Rule::disk_tools, any_device, excuses("P")},
       {"run0", Rule::sudo},
       {"runuser", Rule::su},
+      {"scrub", Rule::disk_tools, any_device, letters("DXbps")},
+      {"setcap", Rule::accounts, capabilities, letters("n"), excuses("r v")},
       // The entries in a file are not known; those of -m are judged as modes.
       {"setfacl", Rule::chmod, options("M modify-file set-file restore")},
       {"sfdisk", Rule::disk_tools, any_device, options("delete wipe"),
        excuses("l list d dump s show-size F list-free V verify J json")},
+      {"sg_format", Rule::disk_tools, any_device},
+      {"sg_sanitize", Rule::disk_tools, any_device},
       {"sgdisk", Rule::disk_tools, any_device,
        options("Z zap-all z zap o clear n new d delete t typecode g mbrtogpt l load-backup"),
        excuses("p print i info v verify L list-types")},
       {"shred", Rule::mkfs, any_device},
       {"shutdown", Rule::end_machine, excuses("c help")},
       {"su", Rule::su},
+      {"su-rs", Rule::su},
       {"sudo", Rule::sudo},
+      {"sudo-rs", Rule::sudo},
       {"sudoedit", Rule::sudo},
       {"swapoff", Rule::disk_tools, any_device, options("a all")},
       {"swapon", Rule::disk_tools, any_device, options("a all"), excuses("s summary show")},
@@ -18016,9 +21180,28 @@ struct RefusedRows : RefusedColumns {
        longs("host machine type property output signal lines state root"),
        words("reboot poweroff halt kexec rescue emergency isolate"), excuses("help")},
       {"telinit", Rule::end_machine, excuses("help")},
+      {"tune2fs", Rule::disk_tools, any_device, excuses("l")},
       {"umount", Rule::mount, any_operand, letters("tO"), longs("types"),
        options("a all A all-targets"), excuses("V version help")},
+      {"useradd", Rule::accounts, letters("FGKPRZbcdefgkpsu"),
+       longs("base-dir comment gid groups home-dir inactive key expiredate password prefix root "
+             "selinux-user shell skel uid"),
+       numbers("u uid"), groups("G g gid groups")},
+      {"userdel", Rule::accounts, root_user, letters("PR"), longs("prefix root")},
+      {"usermod", Rule::accounts, root_user, letters("GPRVWZcdefglpsuvw"),
+       longs("add-subgids add-subuids comment expiredate gid groups home inactive login password "
+             "prefix root selinux-user shell uid"),
+       needs("G U g gid groups l login p password u uid unlock"), numbers("u uid"),
+       groups("G g gid groups")},
+      {"vgcreate", Rule::disk_tools, any_device},
+      {"vgremove", Rule::disk_tools, any_operand, letters("St"), excuses("t test")},
+      {"vigr", Rule::accounts},
+      {"vipw", Rule::accounts},
+      {"visudo", Rule::accounts, letters("fx"), excuses("V c check h help version")},
       {"wipefs", Rule::mkfs, any_device},
+      {"xfs_repair", Rule::disk_tools, any_device, excuses("V n")},
+      {"zfs", Rule::disk_tools, words("destroy rollback")},
+      {"zpool", Rule::disk_tools, words("create destroy labelclear")},
   };
 };
 
@@ -18028,11 +21211,11 @@ static_assert(packed_refused.is_sorted(), "sort the rows by name, each once");
 // What a row says besides its names.
 struct RefusedEntry {
   Rule rule = Rule::sudo;
-  unsigned char operands = 0;
+  std::uint16_t operands = 0;
 };
 constexpr auto refused_entries =
     entries_of<RefusedRows, RefusedEntry>([](const RefusedRows::Row& row) {
-      return RefusedEntry{row.rule, static_cast<unsigned char>(row.operands)};
+      return RefusedEntry{row.rule, static_cast<std::uint16_t>(row.operands)};
     });
 
 }  // namespace
@@ -18053,6 +21236,9 @@ bool find_refused(std::string_view name, RefusedProgram& program) {
   program.words = table.at(row, Columns::words_column);
   program.excuses = table.at(row, Columns::excuses_column);
   program.excusing_words = table.at(row, Columns::excusing_words_column);
+  program.needs = table.at(row, Columns::needs_column);
+  program.numbers = table.at(row, Columns::numbers_column);
+  program.groups = table.at(row, Columns::groups_column);
   return true;
 }
 
@@ -18130,8 +21316,10 @@ struct RuleRows : RuleColumns {
       {Rule::disk_tools, name("disk-tools"),
        message("Changing disks, partitions or swap is not allowed"),
        description(
-           "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, swapon "
-           "and swapoff of a device, or of all; `sfdisk -l` and image files pass"),
+           "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, "
+           "swapon, "
+           "swapoff, hdparm --security-erase, nvme format, badblocks -w, mdadm and the like of a "
+           "device, or of all; `sfdisk -l`, `hdparm -t` and image files pass"),
        instead("use an image file in the workspace")},
       {Rule::mount, name("mount"), message("Mounting and unmounting is not allowed"),
        description("refuses mount and umount; `mount` and `mount -l`, which list, pass"),
@@ -18173,6 +21361,21 @@ struct RuleRows : RuleColumns {
        description("refuses sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl "
                    "-a` and `iptables -L` pass"),
        instead("only read them")},
+      {Rule::accounts, name("accounts"),
+       message("Giving users, groups or programs the rights of root is not allowed"),
+       description(
+           "refuses a user or group with the number 0, membership in sudo, wheel, docker and the "
+           "like, passwd, chpasswd, vipw, visudo, and setcap of what makes root; `useradd bob`, "
+           "`passwd -S` and `setcap cap_net_bind_service+ep x` pass"),
+       instead("work with the rights that you have")},
+      {Rule::host_access, name("host-access"),
+       message("Reaching the host around its confinement is not allowed"),
+       description(
+           "refuses containers with /, a system folder or the engine's socket of the host, or "
+           "with its rights (--privileged, --cap-add SYS_ADMIN), nsenter -t 1, machinectl shell "
+           "of the host, chroot /proc/1/root, and systemd-run without --user and --scope; `docker "
+           "run -v \"$PWD\":/src` passes"),
+       instead("mount only your own folders, e.g. -v \"$PWD\":/src")},
       {Rule::plant, name("plant"),
        message("Writing what runs later or lets somebody in is not allowed"),
        description("refuses to write accounts, sudoers, cron, profiles, ssh, pam, udev and systemd "
@@ -18243,8 +21446,11 @@ CompatRules compat_rules() {
 
 namespace {
 
-// name[subscript]=value: bash assigns; a POSIX shell would look for a program with this name.
-bool is_element(std::string_view text) {
+// name[subscript]=value, name+=value: bash assigns; a POSIX shell would look for a program with
+// this name.
+bool is_bash_assignment(std::string_view text) {
+  const std::size_t plus = text.find("+=");
+  if (plus != std::string_view::npos && is_name(text.substr(0, plus))) return true;
   const std::size_t open = text.find('[');
   if (open == std::string_view::npos || !is_name(text.substr(0, open))) return false;
   const std::size_t equals = text.find('=', open);
@@ -18271,11 +21477,12 @@ void Subject::refuse(Rule rule, const shell::Word& place, const Form& form,
   judged.refuse(rule, place.begin, place.end, concat({shown(join(form)), follows}));
 }
 
-void Subject::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
+void Subject::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why,
+                            std::string_view instead) {
   judged.understood = false;
   if (form.code || form.holes || command.defined || !judged.wants(Rule::opaque_shell_input)) return;
   judged.refuse(Rule::opaque_shell_input, word.begin, word.end,
-                concat("%: %", {shown(judged.written(word)), why}));
+                concat("%: %", {shown(judged.written(word)), why}), instead);
 }
 
 void Subject::refuse_unknown(const Form& form, bool for_asking) {
@@ -18284,8 +21491,10 @@ void Subject::refuse_unknown(const Form& form, bool for_asking) {
   const shell::Word& word = form.words[0];
   const std::size_t rank = for_asking ? ask_listed_rank : judged.rank_of(Rule::unknown_command);
   if (form.code || form.holes || command.defined || rank >= judged.rank) return;
+  if (output.has_passed(word)) return;
   const std::string_view text = judged.written(word);
-  if (judged.dialect == shell::Dialect::posix && (judged.in_test(word) || is_element(text))) return;
+  if (judged.dialect == shell::Dialect::posix && (judged.in_test(word) || is_bash_assignment(text)))
+    return;
   judged.refuse(Rule::unknown_command, rank, word.begin, word.end, shown(text));
 }
 
@@ -18294,26 +21503,26 @@ void Subject::refuse_unknown(const Form& form, bool for_asking) {
 const PathText& Subject::base() {
   if (!has_base_) {
     enter(base_, command.work_dir.text, command.work_dir.home);
+    links.follow(base_, true);
     has_base_ = true;
   }
   return base_;
 }
 
-PathText Subject::path_of(const Part& part) {
-  PathText path = base();
+PathText Subject::path_from(const PathText& directory, const Part& part, bool last) const {
+  PathText path = directory;
   enter(path, part.text, part.home());
+  links.follow(path, last || ends_with(part.text, "/"sv) || ends_with(part.text, "/."sv));
   return path;
 }
 
 bool Subject::is_own_path(const Part& part) {
-  if (!is_relative(part) || !judged.terms.blocked.empty() ||
-      part.text.find('/') == std::string_view::npos)
-    return false;
+  if (!is_relative(part) || part.text.find('/') == std::string_view::npos) return false;
   const PathText path = path_of(part);
   for (const std::string_view name : path.names)
     if (is_unknown(name)) return false;
   if (path.root == PathText::Root::relative) return path.names[0] != ".."sv;
-  return judged.workspace && is_within(path, judged.start);
+  return in_workspace(path);
 }
 
 bool Subject::removal_is_protected(const Part& part, const PathText& path) {
@@ -18323,8 +21532,7 @@ bool Subject::removal_is_protected(const Part& part, const PathText& path) {
 }
 
 bool Subject::is_kept(const PathText& path, bool contents, bool glob) const {
-  if (judged.workspace && is_within(path, judged.start) &&
-      (contents || path.names.size() > judged.start.names.size()))
+  if (in_workspace(path) && (contents || path.names.size() > judged.start.names.size()))
     return false;
   return is_protected(path, contents, glob);
 }
@@ -18656,7 +21864,7 @@ void Arguments::read_long(std::string_view text) {
 }  // inner
 
 // policy/wrapped_languages.cpp --------------------------------------------------------------------
-// Programs whose own language starts others: git's settings, editors, make, sed, tar, terminals.
+// Programs whose own language starts others: editors, make, sed, tar, terminals.
 //
 // Each language is read only as far as needed to find the texts that it hands to a shell, and the
 // files that it writes. What the language itself would put into such a text is a hole in it.
@@ -18678,12 +21886,43 @@ void judge_console(Subject& subject, const Form& form, const Part& command) {
   std::string_view text = command.text;
   text.remove_prefix(std::min(text.find_first_not_of(": \t"), text.size()));
   const std::size_t shell = text.find('!');
-  if (shell != std::string_view::npos) return run_guess(subject, form, text.substr(shell + 1));
+  if (shell != std::string_view::npos) {
+    // exe "!ls"
+    const bool quoted = shell > 0 && (text[shell - 1] == '"' || text[shell - 1] == '\'');
+    const std::size_t end = quoted ? text.find(text[shell - 1], shell) : text.size();
+    return run_guess(subject, form, text.substr(shell + 1, end - shell - 1));
+  }
   std::string_view rest = text;
   if (is_any(take_part(rest, ' '), "shell", "pipe", "system", "terminal", "term"))
     return run_guess(subject, form, rest);
   // :call system('...'), python os.system("...")
   read_code(subject, Language::lua, text, form, *command.word);
+}
+
+// What comes in, line by line. Of ed, `!ls`, `r !ls` and `1,$w !ls`, but not in the text behind a.
+void judge_console_input(Subject& subject, const Form& form) {
+  bool in_text = false;
+  std::string_view lines = form.input->text;
+  while (!lines.empty()) {
+    std::string_view line = take_part(lines, '\n');
+    if (in_text) {
+      in_text = line != "."sv;
+      continue;
+    }
+    line.remove_prefix(std::min(line.find_first_not_of("0123456789,.$;%+-:\\ \t"), line.size()));
+    in_text = is_any(line, "a", "i", "c");
+    if (!line.empty() && "rwWe"sv.find(line[0]) != std::string_view::npos) {
+      line.remove_prefix(1);
+      line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+      if (!starts_with(line, "!"sv)) continue;
+    }
+    std::string_view rest = line;
+    const std::string_view first = take_part(rest, ' ');
+    if (starts_with(line, "!"sv))
+      run_guess(subject, form, line.substr(1));
+    else if (is_any(first, "shell", "system"))
+      run_guess(subject, form, rest);
+  }
 }
 
 // make --------------------------------------------------------------------------------------------
@@ -18866,26 +22105,6 @@ void SedReader::run(std::string_view command) {
 
 CODEEXEC_INNER {
 
-void judge_setting(Subject& subject, const Form& form, std::string_view name,
-                   std::string_view value) {
-  const std::string key = in_lower_case(name);
-  const std::string_view section = std::string_view(key).substr(0, key.find('.'));
-  const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
-  // An alias without ! is a command of git.
-  const bool script = section == "alias"sv ? starts_with(value, "!"sv)
-                                           : section == "pager"sv || command_settings.has(last);
-  if (script) run_guess(subject, form, value);
-}
-
-void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form) {
-  std::vector<Part> words;
-  for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();)
-    if (!each.is_option) words.push_back(each.part);
-  const std::size_t first = !words.empty() && words[0].text == "set"sv;
-  if (words.size() >= first + 2)
-    judge_setting(subject, form, words[first].text, words[first + 1].text);
-}
-
 void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
   const auto take = [&](const Part& script) {
     if (wrapper.has(Wrapper::for_shell)) return run_option(subject, form, script);
@@ -18905,6 +22124,8 @@ void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
     else if (wrapper.scripts.has(text.substr(1, 1)))
       take({text.substr(2), &form.words[i]});
   }
+  if (wrapper.has(Wrapper::reads_input) && form.input->kind == shell::Input::Kind::known)
+    judge_console_input(subject, form);
 }
 
 void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form) {
@@ -18995,6 +22216,7 @@ void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form) {
 //   programs                those whose argument is the program that is started
 //   switches_joining        options without an argument: with one, joins_words is the other way
 //   only_shows              with one of these options, nothing runs
+//   does_as                 its operands are files, with which it does what this program does
 //   same_as                 the row of that name holds for this one, too
 // Each file has its rows in the order of their names. The compiler checks what it can: see
 // wrapper_table.cpp.
@@ -19009,6 +22231,12 @@ struct WrapperColumns : ProgramColumns, WrapperTerms {
     std::uint32_t flags;
   };
 
+  // The name of another program.
+  struct DoesAs {
+    const char* name;
+  };
+
+  static constexpr DoesAs does_as(const char* name) { return {name}; }
   static constexpr TableText<longs_with_two_column> longs_with_two(const char* text) {
     return {text};
   }
@@ -19034,6 +22262,10 @@ struct WrapperRow : ProgramRow<WrapperColumns::columns> {
   }
   constexpr void add(WrapperTerms::Flag flag) { flags |= flag; }
   constexpr void add(WrapperTerms::Kind of_program) { kind = of_program; }
+  constexpr void add(WrapperColumns::DoesAs other_program) {
+    kind = WrapperTerms::Kind::files;
+    add(WrapperColumns::TableText<WrapperColumns::programs_column>{other_program.name});
+  }
   constexpr void add(Language of_code) {
     kind = WrapperTerms::Kind::interpreter;
     language = of_code;
@@ -19076,8 +22308,8 @@ struct ElsewhereRows : WrapperColumns {
       {"autossh", word_before, elsewhere, reads_input, joins_words, options_again,
        letters("BbcDEeFIiJLlMmOoPpQRSWw"), scripts("o")},
       {"buildah", has_commands},
-      {"buildah run", word_before, elsewhere, options_again, letters("v"),
-       longs("volume mount user workingdir")},
+      {"buildah run", word_before, elsewhere, reaches_host, options_again, letters("v"),
+       longs("volume mount user workingdir device cap-add")},
       {"bwrap",
        longs("args chdir cap-add cap-drop dev proc tmpfs mqueue dir uid gid hostname unsetenv "
              "seccomp add-seccomp-fd exec-label file-label sync-fd info-fd json-status-fd block-fd "
@@ -19090,6 +22322,13 @@ struct ElsewhereRows : WrapperColumns {
       {"crictl", has_commands, letters("r")},
       {"crictl exec", word_before, elsewhere},
       {"crun", same_as("runc")},
+      {"ctr", has_commands, letters("an"), longs("address namespace timeout connect-timeout")},
+      {"ctr container", has_commands},
+      {"ctr container create", same_as("ctr run")},
+      {"ctr containers", has_commands},
+      {"ctr containers create", same_as("ctr run")},
+      {"ctr run", elsewhere, reaches_host, no_command,
+       longs("mount device env label snapshotter runtime cwd cap-add")},
       {"dagger", has_commands},
       {"dagger run"},
       {"dapr", has_commands},
@@ -19100,6 +22339,7 @@ struct ElsewhereRows : WrapperColumns {
       {"distrobox", has_commands},
       {"distrobox enter", behind_dashes, no_command, elsewhere},
       {"distrobox-enter", same_as("distrobox enter")},
+      {"distrobox-host-exec", reaches_host},
       {"docker", has_commands, letters("cHl"),
        longs("config context host log-level tlscacert tlscert tlskey connection identity root "
              "runroot storage-driver url")},
@@ -19107,21 +22347,21 @@ struct ElsewhereRows : WrapperColumns {
        longs("file profile project-name project-directory env-file ansi parallel progress")},
       {"docker compose exec", word_before, elsewhere, letters("euw"),
        longs("env index user workdir")},
-      {"docker compose run", word_before, elsewhere, letters("eluvwp"),
+      {"docker compose run", word_before, elsewhere, reaches_host, letters("eluvwp"),
        longs(
            "env env-from-file label name publish user volume workdir entrypoint cap-add cap-drop"),
        programs("entrypoint")},
       {"docker container", same_as("docker")},
       {"docker create", same_as("docker run")},
-      {"docker exec", word_before, elsewhere, letters("euw"),
+      {"docker exec", word_before, elsewhere, reaches_host, letters("euw"),
        longs("env env-file user workdir detach-keys")},
       // Most of its options take an argument, so that the others are named here.
-      {"docker run", word_before, elsewhere, letters("acehlmpuvw"),
+      {"docker run", word_before, elsewhere, reaches_host, letters("acehlmpuvw"),
        switches("detach help init interactive no-healthcheck oom-kill-disable privileged "
                 "publish-all quiet read-only replace rm rmi sig-proxy tty disable-content-trust"),
        programs("entrypoint")},
       {"docker-compose", same_as("docker compose")},
-      {"flatpak-spawn"},
+      {"flatpak-spawn", reaches_host},
       {"fly", has_commands},
       {"fly ssh", has_commands},
       {"fly ssh console", no_command, elsewhere, letters("Cas"), longs("command app"),
@@ -19133,6 +22373,7 @@ struct ElsewhereRows : WrapperColumns {
        scripts("command")},
       {"heroku", has_commands, letters("a")},
       {"heroku run", elsewhere, joins_words, letters("a"), longs("app")},
+      {"host-spawn", same_as("distrobox-host-exec")},
       {"incus", same_as("lxc")},
       {"k3s", has_commands},
       {"k3s kubectl", same_as("kubectl")},
@@ -19141,15 +22382,21 @@ struct ElsewhereRows : WrapperColumns {
       {"kubectl debug", same_as("kubectl run")},
       {"kubectl exec", word_before, elsewhere, options_again, letters("cfn"),
        switches("stdin tty quiet help")},
-      {"kubectl run", word_before, elsewhere, options_again, letters("nlfoc"),
+      {"kubectl run", word_before, elsewhere, reaches_host, options_again, letters("nlfoc"),
        switches("command stdin tty rm attach quiet privileged expose help leave-stdin-open")},
       {"lima", elsewhere},
       {"limactl", has_commands},
       {"limactl shell", word_before, elsewhere, options_again, longs("workdir shell")},
       {"lxc", has_commands},
+      {"lxc config", no_command, elsewhere, reaches_host},
+      {"lxc create", same_as("lxc config")},
       {"lxc exec", word_before, elsewhere, options_again, longs("env user group cwd")},
-      {"machinectl", has_commands},
-      {"machinectl shell", word_before, elsewhere, letters("E"), longs("uid setenv")},
+      {"lxc init", same_as("lxc config")},
+      {"lxc launch", same_as("lxc config")},
+      {"machinectl", has_commands, letters("EHMnops"),
+       longs("host machine property setenv uid signal lines output")},
+      {"machinectl login", no_command, elsewhere, reaches_host},
+      {"machinectl shell", word_before, elsewhere, reaches_host, letters("E"), longs("uid setenv")},
       {"microk8s", same_as("k3s")},
       {"minikube", has_commands, letters("p"), longs("profile")},
       {"minikube ssh", elsewhere, joins_words, letters("n"), longs("node")},
@@ -19186,7 +22433,7 @@ struct ElsewhereRows : WrapperColumns {
        longs("account partition job-name time nodes ntasks cpus-per-task mem gres output error")},
       {"ssh", word_before, elsewhere, reads_input, joins_words, options_again,
        letters("BbcDEeFIiJLlmOoPpQRSWw"), scripts("o")},
-      {"systemd-nspawn", elsewhere, letters("DiMuUxEp"),
+      {"systemd-nspawn", elsewhere, reaches_host, letters("DiMuUxEp"),
        longs("directory image machine user bind bind-ro setenv property")},
       {"tailscale", has_commands},
       {"tailscale ssh", same_as("ssh")},
@@ -19206,9 +22453,8 @@ struct ElsewhereRows : WrapperColumns {
 
 struct LanguageRows : WrapperColumns {
   static constexpr WrapperRow rows[] = {
-      // Its code reads like that of Lua, as far as calls and strings go.
-      {"R", Language::lua, letters("ef"), scripts("e")},
-      {"Rscript", Language::lua, letters("e"), scripts("e")},
+      {"R", Language::r, letters("ef"), scripts("e")},
+      {"Rscript", Language::r, letters("e"), scripts("e")},
       {"alacritty", same_as("xterm")},
       // What it reads runs later; refused_table.cpp has it, too.
       {"at", Kind::input_only},
@@ -19218,24 +22464,36 @@ struct LanguageRows : WrapperColumns {
       {"bsdtar", same_as("tar")},
       {"bun", Language::node, letters("er"), longs("eval require"), scripts("e eval")},
       {"bun exec", joins_words, known_in_part},
+      {"bun run", Language::node},
       {"bun x", same_as("npm exec")},
+      {"byobu", same_as("tmux")},
       {"csh", same_as("fish")},
       {"deno", has_commands},
       {"deno eval", Language::node, operand_is_code},
+      {"deno run", Language::node},
+      {"ed", Kind::console, reads_input},
+      {"elixir", Language::python, letters("er"), longs("eval rpc-eval"), scripts("e eval")},
+      {"elvish", same_as("fish")},
       // With -s the words are a script.
       {"entr", switches_joining("s")},
-      {"ex", same_as("vim")},
-      {"expect", no_command, known_in_part, letters("c"), scripts("c")},
-      {"fd", Kind::console, programs("x exec X exec-batch")},
+      {"erl", Kind::console, scripts("eval")},
+      {"ex", Kind::console, reads_input, scripts("c cmd")},
+      {"expect", Language::tcl, letters("cf"), scripts("c")},
+      {"fd", Kind::fd, letters("EdtecjSoC"),
+       longs("exclude type extension max-depth min-depth exact-depth color threads size "
+             "changed-within changed-before newer older owner base-directory search-path "
+             "path-separator ignore-file max-results format batch-size glob-opts")},
       {"fdfind", same_as("fd")},
       {"find", Kind::find},
-      // Its grammar is not read; the scripts of -c are judged as far as they are those of sh.
-      {"fish", no_command, known_in_part, letters("c"), longs("command"), scripts("c command")},
+      {"fish", no_command, known_in_part, runs_input, letters("c"), longs("command"),
+       scripts("c command")},
       {"fzf", no_command, known_in_part, longs("preview"), scripts("preview")},
       {"gawk", same_as("awk")},
-      {"gdb", Kind::console, scripts("ex iex eval-command init-eval-command"), programs("args")},
+      {"gdb", Kind::console, reads_input, scripts("ex iex eval-command init-eval-command"),
+       programs("args")},
       {"gfind", same_as("find")},
-      {"git", has_commands, git_settings, letters("Cc"),
+      {"ghci", no_command, runs_input, letters("e")},
+      {"git", Kind::git, has_commands, git_settings, letters("Cc"),
        longs("git-dir work-tree namespace exec-path super-prefix config-env")},
       {"git archive", no_command, known_in_part, letters("o"),
        longs("remote exec format prefix output"), scripts("exec")},
@@ -19245,6 +22503,9 @@ struct LanguageRows : WrapperColumns {
        longs("upload-pack config branch origin depth reference template"),
        scripts("u upload-pack")},
       {"git config", Kind::git_config, letters("ft"), longs("file type default comment value")},
+      {"git daemon", no_command, known_in_part,
+       longs("access-hook base-path group interpolated-path listen port user"),
+       scripts("access-hook")},
       {"git difftool", no_command, known_in_part, letters("tx"), longs("extcmd tool"),
        scripts("x extcmd")},
       {"git fetch", no_command, known_in_part, letters("ojo"), longs("upload-pack depth"),
@@ -19254,32 +22515,50 @@ struct LanguageRows : WrapperColumns {
              "msg-filter commit-filter tag-name-filter"),
        scripts("env-filter tree-filter index-filter parent-filter msg-filter commit-filter "
                "tag-name-filter setup")},
+      // What follows is a command of git.
+      {"git for-each-repo", Kind::git, longs("config")},
       // -O has its argument in the same word, --open-files-in-pager behind a =.
       {"git grep", no_command, known_in_part, optional_arguments, letters("efABCmO"),
        scripts("O open-files-in-pager")},
+      {"git instaweb", no_command, known_in_part, letters("bdmp"),
+       longs("browser httpd module-path port"), scripts("b browser d httpd")},
       {"git ls-remote", same_as("git fetch")},
       {"git pull", same_as("git fetch")},
       {"git push", no_command, known_in_part, letters("o"), longs("receive-pack exec push-option"),
        scripts("receive-pack exec")},
       {"git rebase", no_command, known_in_part, letters("xsXC"),
        longs("exec onto strategy strategy-option whitespace"), scripts("x exec")},
+      {"git send-email", no_command, known_in_part,
+       longs("cc cc-cmd from header-cmd in-reply-to sendmail-cmd smtp-server subject to to-cmd"),
+       scripts("cc-cmd header-cmd sendmail-cmd smtp-server to-cmd")},
+      {"git shell", no_command, known_in_part, letters("c"), scripts("c")},
       {"git submodule", has_commands},
       {"git submodule foreach", joins_words, known_in_part},
+      {"git worktree", has_commands},
+      {"git worktree remove", does_as("rimraf")},
       {"gmake", same_as("make")},
       {"go", has_commands, letters("C")},
       {"go build", same_as("go test")},
       {"go run", same_as("go test")},
       {"go test", Kind::console, for_shell, known_in_part, scripts("exec toolexec")},
+      {"groovy", Language::node, letters("e"), scripts("e")},
       {"gsed", same_as("sed")},
       {"gtar", same_as("tar")},
+      {"guile", no_command, runs_input, letters("cels")},
       {"gvim", same_as("vim")},
       {"gxargs", same_as("xargs")},
+      {"iex", same_as("elixir")},
+      {"ipython", same_as("python")},
+      {"irb", same_as("ruby")},
+      {"jimsh", Language::tcl, letters("e"), scripts("e")},
       // Its strings have $x in them, as those of Perl.
       {"julia", Language::perl, letters("eEpJLt"), longs("eval project"), scripts("e E eval")},
       {"just", Kind::console, programs("c command")},
       {"konsole", same_as("xterm")},
       {"less", Kind::console},
       {"lua", Language::lua, letters("el"), scripts("e")},
+      {"luajit", same_as("lua")},
+      {"m4", Language::m4, letters("BDFHILNRStU")},
       {"make", Kind::make, letters("CfIloWE"),
        longs("directory file makefile include-dir old-file what-if new-file assume-old assume-new "
              "eval")},
@@ -19287,17 +22566,23 @@ struct LanguageRows : WrapperColumns {
        longs("pager config-file locale manpath"), scripts("P pager")},
       {"mawk", same_as("awk")},
       {"mispipe", operands_are_scripts, no_command},
-      {"mysql", Kind::console, scripts("e execute")},
+      {"mysql", Kind::console, reads_input, scripts("e execute")},
       {"nawk", same_as("awk")},
-      {"nc", no_command, known_in_part, letters("ceGgiIoPpqsTVwWXx"), longs("exec sh-exec"),
-       scripts("e c exec sh-exec")},
+      {"nc", no_command, known_in_part, feeds_input, letters("ceGgiIoPpqsTVwWXx"),
+       longs("exec sh-exec"), scripts("e c exec sh-exec")},
+      {"nc.openbsd", same_as("nc")},
+      {"nc.traditional", same_as("nc")},
       {"ncat", same_as("nc")},
+      {"netcat", same_as("nc")},
       {"nix", Kind::console, programs("c command")},
       {"node", Language::node, letters("erC"), longs("eval require import loader conditions"),
        scripts("e eval")},
       {"nodejs", same_as("node")},
       {"nu", same_as("fish")},
       {"nvim", same_as("vim")},
+      {"ocaml", no_command, runs_input, letters("e")},
+      {"octave", Language::python, longs("eval path"), scripts("eval")},
+      {"osascript", no_command, runs_input, letters("els")},
       {"parallel", Kind::parallel, letters("jINLndaSEPs"),
        longs("jobs max-procs max-args max-lines max-replace-args delimiter arg-file sshlogin "
              "colsep joblog timeout delay halt results retries tmpdir workdir wd load memfree nice "
@@ -19305,30 +22590,38 @@ struct LanguageRows : WrapperColumns {
       {"pee", operands_are_scripts, no_command},
       {"perl", Language::perl, letters("eEMmIxF"), scripts("e E")},
       {"php", Language::php, letters("rfdBREFcTz"), longs("run define"), scripts("r run B E R")},
-      {"psql", Kind::console, scripts("c command")},
-      {"pwsh", Kind::console, for_shell, known_in_part, scripts("c Command command")},
+      {"powershell", same_as("pwsh")},
+      {"psql", Kind::console, reads_input, scripts("c command")},
+      {"pwsh", Kind::console, for_shell, known_in_part, runs_input, letters("cf"),
+       longs("Command command File"), scripts("c Command command")},
       {"pypy", same_as("python")},
       {"python", Language::python, letters("cmWXQ"), scripts("c")},
+      {"racket", no_command, runs_input, letters("ef")},
       {"rails", has_commands},
       {"rails runner", Language::ruby, operand_is_code, letters("e"), longs("environment")},
+      {"raku", same_as("perl")},
       {"rg", no_command, known_in_part, letters("ABCdefgEjMmrtT"),
        longs("pre regexp file glob type type-not max-count max-depth replace context"),
        scripts("pre")},
       {"ruby", Language::ruby, letters("eIrCEF"), scripts("e")},
       {"rvim", same_as("vim")},
+      {"sbcl", no_command, runs_input, longs("eval load script")},
       {"screen", Kind::screen, elsewhere, letters("cehpsSTt")},
       {"sed", Kind::sed, letters("efl"), longs("expression file line-length")},
+      {"sem", letters("jN"), longs("jobs id semaphorename semaphoretimeout timeout delay")},
       {"sk", same_as("fzf")},
-      {"socat", operands_are_scripts, no_command, letters("bdtTuUL")},
+      {"socat", operands_are_scripts, no_command, feeds_input, letters("bdtTuUL")},
       {"sort", no_command, known_in_part, letters("koStT"), longs("compress-program"),
        scripts("compress-program")},
       {"split", no_command, known_in_part, letters("abClnt"), longs("filter"), scripts("filter")},
+      {"swift", no_command, runs_input, letters("e")},
       {"tar", Kind::tar, known_in_part, letters("fCbFgHIKLNTVX"),
        longs("file directory use-compress-program to-command checkpoint-action exclude transform "
              "owner group mode mtime files-from exclude-from format info-script new-volume-script "
              "rsh-command rmt-command strip-components xform"),
        scripts("I F use-compress-program to-command checkpoint-action info-script "
                "new-volume-script rsh-command rmt-command")},
+      {"tclsh", Language::tcl},
       {"tcsh", same_as("fish")},
       {"tmux", command_list, letters("cfLST"), scripts("c")},
       {"tmux bind", same_as("tmux bind-key")},
@@ -19360,9 +22653,11 @@ struct LanguageRows : WrapperColumns {
       {"view", same_as("vim")},
       {"vim", Kind::console, scripts("c cmd")},
       {"vimdiff", same_as("vim")},
+      {"wish", same_as("tclsh")},
       {"x-terminal-emulator", same_as("xterm")},
       {"xargs", Kind::xargs, letters("aEIdLnPs"),
        longs("arg-file delimiter max-args max-procs max-chars process-slot-var")},
+      {"xonsh", same_as("fish")},
       {"xterm", Kind::console, programs("e")},
       {"yt-dlp", no_command, known_in_part, longs("exec"), scripts("exec")},
       {"zellij", has_commands},
@@ -19386,6 +22681,13 @@ struct ProjectRows : WrapperColumns {
       {"bazel run", no_command, known_in_part, longs("run_under"), scripts("run_under")},
       {"bazel test", same_as("bazel run")},
       {"bazelisk", same_as("bazel")},
+      {"bear", letters("o"), longs("output append config")},
+      {"btrfs", has_commands},
+      {"btrfs sub", same_as("btrfs subvolume")},
+      {"btrfs subvolume", has_commands},
+      {"btrfs subvolume del", same_as("btrfs subvolume delete")},
+      {"btrfs subvolume delete", does_as("rimraf")},
+      {"bun rimraf", does_as("rimraf")},
       {"bundle", has_commands},
       {"bundle exec"},
       {"bunx"},
@@ -19394,14 +22696,25 @@ struct ProjectRows : WrapperColumns {
       {"cargo", has_commands},
       {"cargo watch", behind_dashes, no_command, known_in_part, letters("xswi"),
        longs("shell exec"), scripts("s shell")},
+      {"ccache"},
       {"chamber", has_commands},
       {"chamber exec", behind_dashes, no_command},
       {"chokidar", no_command, known_in_part, letters("cdtp"), longs("command"),
        scripts("c command")},
       {"chruby-exec", behind_dashes, no_command},
       {"cmake", has_commands, letters("SBDGTAUCP")},
+      {"cmake chdir", word_before},
+      {"cmake copy", does_as("cp")},
+      {"cmake copy_directory", does_as("cp")},
+      {"cmake create_symlink", does_as("ln")},
       {"cmake env", assignments_before},
+      {"cmake remove", does_as("rm")},
+      {"cmake remove_directory", does_as("rimraf")},
+      {"cmake rename", does_as("mv")},
+      {"cmake rm", does_as("rm")},
+      {"cmake tar", does_as("tar")},
       {"cmake time"},
+      {"cmake touch", does_as("touch")},
       {"concurrently", operands_are_scripts, no_command, known_in_part, letters("ncplm"),
        longs("names prefix prefix-colors kill-others max-processes")},
       {"conda", has_commands},
@@ -19413,6 +22726,7 @@ struct ProjectRows : WrapperColumns {
        longs("config env env-file environment")},
       {"direnv", has_commands},
       {"direnv exec", word_before},
+      {"distcc"},
       {"doppler", has_commands},
       {"doppler run", behind_dashes, no_command, known_in_part, letters("pc"),
        longs("command project config"), scripts("command")},
@@ -19423,6 +22737,9 @@ struct ProjectRows : WrapperColumns {
       {"envchain", word_before},
       {"fnm", has_commands},
       {"fnm exec", longs("using")},
+      {"gio", has_commands},
+      {"gio remove", does_as("rm")},
+      {"gio trash", does_as("rimraf")},
       {"goenv", same_as("pyenv")},
       {"guix", has_commands},
       {"guix environment", same_as("guix shell")},
@@ -19486,6 +22803,7 @@ struct ProjectRows : WrapperColumns {
       {"pnpm", has_commands, letters("CF"), longs("dir filter")},
       {"pnpm dlx", known_in_part, longs("package"), switches_joining("c shell-mode")},
       {"pnpm exec", same_as("pnpm dlx")},
+      {"pnpm rimraf", does_as("rimraf")},
       {"poetry", has_commands, letters("CP"), longs("directory project")},
       {"poetry run"},
       {"ptw", no_command, known_in_part, longs("runner"), scripts("runner")},
@@ -19501,6 +22819,7 @@ struct ProjectRows : WrapperColumns {
       {"rye", same_as("poetry")},
       {"saml2aws", has_commands, letters("a")},
       {"saml2aws exec", behind_dashes, no_command},
+      {"sccache"},
       {"sops", has_commands},
       {"sops exec-env", word_before, joins_words, known_in_part},
       {"sops exec-file", same_as("sops exec-env")},
@@ -19538,6 +22857,7 @@ struct ProjectRows : WrapperColumns {
       {"yarn", has_commands, longs("cwd")},
       {"yarn dlx", letters("p"), longs("package")},
       {"yarn exec", joins_words, known_in_part},
+      {"yarn rimraf", does_as("rimraf")},
       {"yarn workspace", word_before, has_commands},
       {"yarn workspace exec", same_as("yarn exec")},
       {"yarn workspaces", has_commands},
@@ -19554,6 +22874,7 @@ struct SystemRows : WrapperColumns {
   static constexpr WrapperRow rows[] = {
       {"aa-exec", letters("pn")},
       {"aarch64"},
+      {"abduco", word_before, letters("e")},
       {"builtin"},
       {"busybox"},
       {"caffeinate", letters("tw")},
@@ -19564,7 +22885,7 @@ struct SystemRows : WrapperColumns {
       {"choom", letters("np"), longs("adjust pid")},
       {"chpst", letters("ueUbmdofpxnr/")},
       {"chronic"},
-      {"chroot", word_before, longs("groups userspec")},
+      {"chroot", word_before, reaches_host, longs("groups userspec")},
       {"chrt", word_before, letters("TPD"), longs("sched-runtime sched-period sched-deadline")},
       // With -v it shows what a name is.
       {"command", only_shows("v V")},
@@ -19573,6 +22894,7 @@ struct SystemRows : WrapperColumns {
       {"dbus-launch"},
       {"dbus-run-session", longs("config-file dbus-daemon")},
       {"doas", assignments_before, letters("aCu")},
+      {"dtach", word_before, options_again, letters("eEr")},
       {"dumb-init", letters("r")},
       {"eatmydata"},
       {"env", Kind::env, letters("uCS"), longs("unset chdir split-string")},
@@ -19585,7 +22907,9 @@ struct SystemRows : WrapperColumns {
       {"flock", word_before, options_again, letters("wEc"),
        longs("timeout wait conflict-exit-code command"), scripts("c command")},
       {"gosu", word_before},
+      {"gotty", feeds_input, letters("pawc"), longs("address port credential")},
       {"gtimeout", same_as("timeout")},
+      {"heaptrack", letters("opd"), longs("output pid")},
       {"i386"},
       {"i686"},
       {"ifne", letters("n")},
@@ -19593,6 +22917,9 @@ struct SystemRows : WrapperColumns {
       {"ip", has_commands, letters("n"), longs("netns")},
       {"ip netns", has_commands},
       {"ip netns exec", word_before},
+      // With -x; else it shows jobs.
+      {"jobs"},
+      {"kcov", word_before, longs("include-path exclude-path include-pattern exclude-pattern")},
       // The loader of programs, under any of its names: ld-linux-x86-64.so.2. With --list it shows.
       {"ld.so",
        longs(
@@ -19600,16 +22927,20 @@ struct SystemRows : WrapperColumns {
        only_shows("list verify help")},
       {"linux32"},
       {"linux64"},
+      {"lldb", behind_dashes, no_command},
       {"logsave", word_before},
       {"ltrace", letters("aADeFlnopsuwxX"), longs("output library indent")},
       {"nice", letters("n"), longs("adjustment")},
       {"nocache", letters("n")},
       {"nohup"},
-      {"nsenter", letters("tSGW"), longs("target setuid setgid wdns")},
+      {"nsenter", reaches_host, letters("tSGW"), longs("target setuid setgid wdns")},
       {"numactl", letters("imNCpPw"), longs("interleave membind cpunodebind physcpubind")},
       {"perf", has_commands},
-      {"perf record", letters("eopCFctGu")},
-      {"perf stat", letters("eopCrGxI")},
+      {"perf record", letters("eopCFctGuDkM"),
+       longs("event output pid tid cpu freq count cgroup uid delay clockid")},
+      {"perf stat", letters("eopCrGxIMDt"),
+       longs("event output pid tid cpu repeat cgroup field-separator interval-print metrics delay "
+             "interval-count timeout")},
       {"perf trace", same_as("perf record")},
       {"pkexec", longs("user")},
       {"prlimit", letters("po"), longs("pid output")},
@@ -19617,12 +22948,19 @@ struct SystemRows : WrapperColumns {
        longs("rootfs bind qemu cwd verbose kernel-release mount pwd")},
       {"proxychains", letters("f")},
       {"proxychains4", letters("f")},
+      {"ptyxis", behind_dashes, no_command},
+      {"qemu-user", maybe_word, letters("LEUgsRBdDGp0")},
       {"rlwrap", letters("bCDfgHlMOPqsStwz")},
-      {"runcon", letters("turlc")},
+      {"rr", has_commands},
+      {"rr record", letters("covM"), longs("output-trace-dir env num-cores nested")},
+      {"runcon", maybe_word, letters("turl"), longs("type user role range")},
       {"runuser", Kind::runuser, letters("csgGwu"),
        longs("command session-command shell group supp-group whitelist-environment user")},
       {"s6-envdir", word_before},
       {"s6-setuidgid", word_before},
+      {"scl", has_commands},
+      {"scl enable", operands_are_scripts, behind_dashes, no_command, known_in_part},
+      {"scl run", word_before},
       {"script", Kind::script, letters("cEIOBTmo"),
        longs("command echo log-in log-out log-io log-timing logging-format output-limit")},
       // The name of the architecture, which follows, is a wrapper itself.
@@ -19633,7 +22971,7 @@ struct SystemRows : WrapperColumns {
              "pdeathsig selinux-label apparmor-profile landlock-access landlock-rule")},
       {"setsid"},
       {"setuidgid", word_before},
-      {"sg", word_before, joins_words, options_again, letters("c"), scripts("c")},
+      {"sg", Kind::group, word_before, joins_words, options_again, letters("c"), scripts("c")},
       {"socksify"},
       {"softlimit", letters("madfcrlpsot")},
       {"spawn"},
@@ -19654,12 +22992,14 @@ struct SystemRows : WrapperColumns {
            "close-from chdir group host prompt chroot role command-timeout type other-user user")},
       {"systemd-cat", letters("tp"), longs("identifier priority")},
       {"systemd-inhibit", longs("what who why mode")},
-      {"systemd-run", letters("puEHM"),
+      {"systemd-run", reaches_host, letters("puEHM"),
        longs(
            "unit property description slice uid gid nice working-directory setenv service-type "
            "host machine on-active on-boot on-startup on-unit-active on-calendar timer-property")},
       // The word is a mask.
       {"taskset", word_before},
+      {"tcpserver", word_before, maybe_word, feeds_input, letters("clxugbB")},
+      {"tcpsvd", word_before, maybe_word, feeds_input, letters("clubC")},
       {"time", letters("fo"), longs("format output")},
       {"timelimit", letters("tTsS")},
       {"timeout", word_before, letters("ks"), longs("kill-after signal")},
@@ -19669,6 +23009,9 @@ struct SystemRows : WrapperColumns {
       {"toybox"},
       {"trickle", letters("dulwts")},
       {"tsocks"},
+      {"tsp", letters("LDETNO")},
+      {"ttyd", feeds_input, letters("pictHuUsgRPBwCKAILmbTx")},
+      {"udpsvd", same_as("tcpsvd")},
       {"uname26"},
       {"unbuffer"},
       {"unshare", letters("RwSGl"),
@@ -19784,7 +23127,8 @@ static_assert(commands_are_found(), "the row of a program with commands has has_
 // A console knows its options by scripts() and programs() alone.
 constexpr bool wrapper_options_are_known() {
   for (const WrapperRow* row : WrapperSource::order.rows) {
-    if (row->kind == WrapperTerms::Kind::console || row->has(WrapperTerms::optional_arguments))
+    if (row->kind == WrapperTerms::Kind::console || row->kind == WrapperTerms::Kind::files ||
+        row->has(WrapperTerms::optional_arguments))
       continue;
     if (!row->take_arguments(WrapperColumns::scripts_column)) return false;
     if (!row->has(WrapperTerms::toggles_joining) &&
@@ -19838,8 +23182,8 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
                     std::string_view name, std::string_view value) {
   if (starts_with(name, "BASH_FUNC_"sv))
     subject.refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
-  if (command_variables.has(name) || starts_with(name, "GIT_CONFIG_VALUE_"sv))
-    run_guess(subject, form, value);
+  if (command_variables.has(name)) run_guess(subject, form, value);
+  if (starts_with(name, "GIT_CONFIG_"sv)) judge_git_variable(subject, form, name, value);
   if (name != "BASH_ENV"sv && name != "ENV"sv) return;
   const std::string path = join_shell_path(subject.command.work_dir.text, value);
   if (word.process || is_unknown(value) || starts_with(path, "/dev/"sv) ||
@@ -19859,14 +23203,6 @@ bool peel_command(Subject& subject, std::string_view program, const Form& form) 
     return false;
   peel(subject, verb, form);
   return true;
-}
-
-// True if standard input is a file that the command names.
-bool reads_file(const shell::Command& command) {
-  for (const shell::Redirection& redirection : command.redirections)
-    if (redirection.kind == shell::Redirection::Kind::read && redirection.fd == 0)
-      return redirection.target.known() && !redirection.target.process;
-  return false;
 }
 
 // What the options of a wrapper say of the command behind them.
@@ -19905,7 +23241,7 @@ void peel_rest(Subject& subject, const Wrapper& wrapper, const Form& form, std::
     subject.refuse_unknown(unknown);
   }
   subject.add_form(rest);
-  if (vague) subject.add_form(rest.from(1));
+  if (vague || wrapper.has(Wrapper::maybe_word)) subject.add_form(rest.from(1));
 }
 
 // The command of the program's own at word `i`; with q, another one behind each `;`.
@@ -20039,6 +23375,13 @@ void peel_runuser(Subject& subject, const Wrapper& wrapper, const Form& form) {
   peel_su(subject, wrapper, form);
 }
 
+// sg GROUP COMMAND. ast-grep has the same name, and commands of its own.
+void peel_group(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  static constexpr auto searches =
+      NameSet{"completions", "help", "lsp", "new", "outline", "run", "scan", "test"};
+  if (form.size < 2 || !searches.has(form.words[1].text)) peel_plain(subject, wrapper, form);
+}
+
 // Words of tmux that are a command of tmux, or strings that hold one of tmux or of a shell.
 void peel_nested(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
@@ -20050,6 +23393,28 @@ void peel_nested(Subject& subject, const Form& form) {
   }
 }
 
+// What it does with input that is not known is not the script's doing.
+void peel_input(Subject& subject, const Form& form) {
+  if (form.input->kind == shell::Input::Kind::known) read_input(subject, form, form.size, false);
+}
+
+void peel_files(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  FileProgram program;
+  if (find_file_program(wrapper.programs.first(), program)) judge_files(subject, program, form);
+}
+
+// The form, with what is known of the programs that a wrapper starts.
+Form form_for(const Subject& subject, const Wrapper& wrapper, const Form& whole) {
+  Form form = whole;
+  form.holes = form.holes || wrapper.has(Wrapper::known_in_part) || wrapper.has(Wrapper::elsewhere);
+  // `ssh HOST sh < FILE` passes, as `sh FILE` does: the policy reads no files.
+  static const shell::Input sent = {};
+  if (wrapper.has(Wrapper::elsewhere) && reads_file(subject.command)) form.input = &sent;
+  static const shell::Input received = {shell::Input::Kind::unknown};
+  if (wrapper.has(Wrapper::feeds_input)) form.input = &received;
+  return form;
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
@@ -20059,11 +23424,9 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
     subject.judged.too_complex = true;
     return;
   }
-  Form form = whole;
-  form.holes = form.holes || wrapper.has(Wrapper::known_in_part) || wrapper.has(Wrapper::elsewhere);
-  // `ssh HOST sh < FILE` passes, as `sh FILE` does: the policy reads no files.
-  static const shell::Input sent = {};
-  if (wrapper.has(Wrapper::elsewhere) && reads_file(subject.command)) form.input = &sent;
+  const Form form = form_for(subject, wrapper, whole);
+  if (wrapper.has(Wrapper::reaches_host)) check_host_access(subject, wrapper, form);
+  check_code_input(subject, wrapper, form);
   switch (wrapper.kind) {
     case Wrapper::Kind::plain:
       return peel_plain(subject, wrapper, form);
@@ -20071,17 +23434,23 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
       return peel_console(subject, wrapper, form);
     case Wrapper::Kind::sed:
       return peel_sed(subject, wrapper, form);
+    case Wrapper::Kind::group:
+      return peel_group(subject, wrapper, form);
     case Wrapper::Kind::env:
       return peel_env(subject, wrapper, form);
     case Wrapper::Kind::find:
       return peel_find(subject, form);
+    case Wrapper::Kind::fd:
+      return peel_fd(subject, wrapper, form);
+    case Wrapper::Kind::files:
+      return peel_files(subject, wrapper, form);
     case Wrapper::Kind::capsh:
       return peel_capsh(subject, form);
     case Wrapper::Kind::input_only:
-      // What it does with input that is not known is not the script's doing.
-      if (form.input->kind == shell::Input::Kind::known)
-        read_input(subject, form, form.size, false);
-      return;
+      return peel_input(subject, form);
+    case Wrapper::Kind::git:
+      if (wrapper.has(Wrapper::has_commands)) peel_plain(subject, wrapper, form);
+      return peel_git(subject, wrapper, form);
     case Wrapper::Kind::git_config:
       return peel_git_config(subject, wrapper, form);
     case Wrapper::Kind::make:
@@ -34281,8 +37650,8 @@ struct Executor::Admission {
   bool follow_session(const std::string& text, std::vector<std::string>& words);
   // Each of these returns whether the command is still admitted.
   bool check_form(const Command& command);
-  bool check_policy(const Gate& gate, const std::string& work_dir, Judgement& judgement,
-                    bool in_full);
+  bool check_policy(const Gate& gate, const Command& command, const std::string& work_dir,
+                    Judgement& judgement, bool in_full);
   bool check_timeout(const ExecutorOptions& options, const Command& command);
   bool check_work_dir(const Gate& gate, const Command& command, bool in_session_folder,
                       Expected<UniqueFd>&& found, const std::string& path);
@@ -35456,11 +38825,24 @@ Expected<void> Executor::Gate::set_up_guards() {
 Expected<void> Executor::Gate::set_up_audit(const ExecutorWings& wings) {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) host = name;
-  if (options.audit_file.empty()) return {};
+  const bool has_file = !options.audit_file.empty();
+  if (!options.audit_key.empty()) {
+    if (!has_file)
+      return make_error(ErrorCode::invalid_argument, "audit_key: it needs an audit_file");
+    const auto key = canonical_path(options.audit_key);
+    if (!key) return with_prefix("audit_key: ", {}, key.error());
+    if (paths.restricted() ? paths.permission(*key) != Permission::none
+                           : codeexec::is_within(*key, options.workspace))
+      return make_error(ErrorCode::invalid_argument,
+                        "audit_key: % lies where commands may read: choose a place outside",
+                        {in_quotes(*key)});
+  }
+  if (!has_file && options.audit_syslog.empty()) return {};
   if (!wings.audit)
     return make_error(ErrorCode::invalid_argument,
-                      "audit_file: this executor was made without an audit log, which it needs");
-  auto opened = wings.audit(options.audit_file);
+                      "audit_%: this executor was made without an audit log, which it needs",
+                      {has_file ? "file" : "syslog"});
+  auto opened = wings.audit(options);
   if (!opened) return opened.failure();
   audit = std::move(*opened);
   return {};
@@ -35509,14 +38891,27 @@ bool Executor::Admission::check_form(const Command& command) {
 
 // A question is no refusal yet: the checks after this may refuse the command, and then no person is
 // asked. The files of the command are looked for only if a check or the caller needs them.
-bool Executor::Admission::check_policy(const Gate& gate, const std::string& work_dir,
-                                       Judgement& judgement, bool in_full) {
+bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
+                                       const std::string& work_dir, Judgement& judgement,
+                                       bool in_full) {
   judgement = gate.guard->judge(result.command, work_dir, in_full || gate.guards_files());
   const Verdict& verdict = judgement.verdict;
   if (verdict.must_ask)
     question = verdict;
   else if (!verdict)
     reject(verdict.rule, "%", {verdict.message}, verdict.begin, verdict.end);
+  if (!admitted() || command.code.empty() || command.argv.empty()) return admitted();
+  // The last word is the file that the code is in.
+  const Verdict of_code =
+      gate.guard->judge_code({command.argv.begin(), command.argv.end() - 1}, command.code, work_dir)
+          .verdict;
+  if (of_code) return true;
+  if (!of_code.must_ask)
+    reject(of_code.rule, "%", {of_code.message}, 0, result.command.size());
+  else if (!question.must_ask)
+    question = of_code;
+  question.end = std::min(question.end, result.command.size());
+  question.begin = std::min(question.begin, question.end);
   return admitted();
 }
 
@@ -35582,7 +38977,8 @@ void Executor::Admission::screen(const Executor& executor, const Command& given,
   auto found = executor.open_work_dir(command.work_dir, &path);
   const std::string& work_dir = path.empty() ? options.workspace : path;
   const bool in_session_folder = command.work_dir != given.work_dir;
-  if (check_policy(gate, work_dir, judgement, in_full) && check_timeout(options, command) &&
+  if (check_policy(gate, command, work_dir, judgement, in_full) &&
+      check_timeout(options, command) &&
       check_work_dir(gate, command, in_session_folder, std::move(found), path) &&
       gate.guards_files())
     check_files(executor, command, judgement);
@@ -36961,12 +40357,14 @@ Expected<std::shared_ptr<CommandNetwork>> make_network(const ExecutorOptions& op
                           ? "network: 'allow' needs allowed_domains: the names that commands may "
                             "reach"
                           : "allowed_domains: it needs network allow");
+  if (!wanted && !options.denied_domains.empty())
+    return make_error(ErrorCode::invalid_argument, "denied_domains: it needs network allow");
   if (!wanted) return std::shared_ptr<CommandNetwork>();
   if (!wings.network)
     return make_error(
         ErrorCode::invalid_argument,
         "allowed_domains: this executor was made without what serves names, which it needs");
-  return wings.network(options.allowed_domains);
+  return wings.network(options);
 }
 
 std::string describe_network(const std::shared_ptr<CommandNetwork>& network, const char* loopback) {
@@ -37782,7 +41180,8 @@ CODEEXEC_INNER {
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
                                   const std::vector<std::string>& writable) {
   const std::pair<const char*, const std::string&> own[] = {{"spill_dir", options.spill_dir},
-                                                            {"audit_file", options.audit_file}};
+                                                            {"audit_file", options.audit_file},
+                                                            {"audit_key", options.audit_key}};
   for (const auto& [option, given] : own) {
     if (given.empty()) continue;
     const auto path = canonical_path(given);
@@ -38221,22 +41620,56 @@ bool is_public_address(const SocketAddress& address);
 
 }  // inner
 
-// What an operator allows. Does not change after create().
+// What an operator allows and denies. Does not change after create().
 class DomainRules {
  public:
-  // Of names (example.org), names below another one (*.example.org), addresses and names of sets,
-  // each with a port, or for the ports 80 and 443. Errors: invalid_argument.
-  static Expected<DomainRules> create(const std::vector<std::string>& given);
+  // Of names (example.org), names below another one (*.example.org), addresses and names of sets.
+  // What is allowed has a port, or is allowed for the ports 80 and 443; what is denied has a port,
+  // or is denied for all of them, and may have a reason behind a `=`. Errors: invalid_argument.
+  static Expected<DomainRules> create(const std::vector<std::string>& allowed,
+                                      const std::vector<std::string>& denied = {});
 
   bool allow(const Destination& wanted) const;
-  // A name's address: public, or listed itself.
+  // Why it is denied, whatever is allowed; null: it is not.
+  const std::string* denial(const Destination& wanted) const;
+  // A name's address: public, or listed itself, and not denied.
   bool allow_address(const SocketAddress& address, unsigned port) const;
-  const std::string& text() const noexcept { return text_; }  // for a message, as given
+  const std::string& text() const noexcept { return text_; }  // what is allowed, as given
 
  private:
-  // host:port, and .example.org:port for the names below one.
-  std::vector<std::string> rules_ = {};
+  // The host begins with a dot for the names below one. Port 0 is any.
+  struct Rule {
+    std::string host = {};
+    unsigned port = 0;
+    std::string reason = {};
+
+    bool holds(const Destination& wanted) const;
+  };
+  static bool read(std::string_view entry, std::vector<Rule>& rules);
+
+  std::vector<Rule> allowed_ = {};
+  std::vector<Rule> denied_ = {};
   std::string text_ = {};
+};
+
+// Another proxy between this one and the world. Does not change after create().
+class ParentProxy {
+ public:
+  // `url`: http://[USER:PASSWORD@]HOST[:PORT], port 80 without one; empty: there is none. `direct`:
+  // what it does not serve, as in NO_PROXY. Errors: invalid_argument.
+  static Expected<ParentProxy> create(std::string_view url, const std::vector<std::string>& direct);
+
+  bool serves(const Destination& wanted) const;
+  const Destination& address() const noexcept { return address_; }
+  std::string tunnel_request(const Destination& wanted) const;
+  std::string forwarded(std::string_view head, const Destination& wanted) const;
+  // Of the head of its answer to a tunnel_request(); null: the tunnel is open.
+  static const char* problem_of(std::string_view answer);
+
+ private:
+  Destination address_ = {};
+  std::string authorization_ = {};  // a line of the head
+  std::vector<std::string> direct_ = {};
 };
 
 // What a client asks for, once enough of it has come.
@@ -38256,6 +41689,8 @@ struct ProxyRequest {
 CODEEXEC_INNER {
 
 inline constexpr std::size_t longest_head = std::size_t{16} << 10;
+
+std::string_view without_blanks_around(std::string_view text);
 
 // Reads the beginning of a connection, of which the first `seen` bytes were incomplete. Any input
 // of at most longest_head bytes gives an answer in linear time.
@@ -38314,7 +41749,7 @@ class Resolver {
 class DomainProxy final : public CommandNetwork {
  public:
   struct State;
-  static Expected<std::shared_ptr<DomainProxy>> create(DomainRules rules);
+  static Expected<std::shared_ptr<DomainProxy>> create(DomainRules rules, ParentProxy parent);
   explicit DomainProxy(std::unique_ptr<State> state);
   DomainProxy(const DomainProxy&) = delete;
   DomainProxy& operator=(const DomainProxy&) = delete;
@@ -38419,9 +41854,11 @@ bool is_public_address(const SocketAddress& address) {
 
 // What all connections of a proxy share.
 struct ProxyContext {
-  explicit ProxyContext(DomainRules given) : rules(std::move(given)) {}
+  ProxyContext(DomainRules given, ParentProxy above)
+      : rules(std::move(given)), parent(std::move(above)) {}
 
   const DomainRules rules;
+  const ParentProxy parent;
   UniqueFd poll = {};
   std::shared_ptr<Resolver> resolver = {};
 
@@ -38471,9 +41908,10 @@ struct RelayEnd {
 // A connection of a command as a state machine without a thread. It never blocks: each step does
 // what can be done now, and names events and a deadline for the next one.
 //
-//   head --> looking_up --> connecting --> relaying -----------> (over)
-//    |           |              |                                  ^
-//    '-----------'--------------'--> refusing: the answer goes out, what comes is dropped
+//   head --> looking_up --> connecting --> [asking the parent] --> relaying -----------> (over)
+//    |           |              |                  |                                       ^
+//    '-----------'--------------'------------------'--> refusing: the answer goes out, what comes
+//                                                       is dropped
 class ProxyConnection {
  public:
   ProxyConnection(const ProxyContext& context, std::uint64_t key, std::uint64_t command,
@@ -38490,11 +41928,14 @@ class ProxyConnection {
   Connection record = {};  // its verdict is empty as long as nothing was asked for
 
  private:
-  enum class Phase { head, looking_up, connecting, relaying, refusing };
+  enum class Phase { head, looking_up, connecting, asking, relaying, refusing };
 
   void read_head(Clock::time_point now);
   void connect_next(Clock::time_point now);
   void end_connecting(Clock::time_point now);
+  void ask_parent(Clock::time_point now);
+  void read_answer(Clock::time_point now);
+  void begin_relaying(Clock::time_point now);
   void refuse(const char* verdict, std::string reason, Clock::time_point now);
   bool receive(RelayEnd& end, Clock::time_point now);
   bool send(RelayEnd& from, RelayEnd& to, Clock::time_point now);
@@ -38511,7 +41952,9 @@ class ProxyConnection {
   ProxyRequest request_ = {};
   Lookup lookup_ = {};
   std::size_t next_address_ = 0;
-  std::string barred_ = {};  // an address that may not be reached
+  bool by_parent_ = false;
+  std::string answer_ = {};  // of the parent, to the end of its head
+  std::string barred_ = {};  // why an address may not be reached
   Clock::time_point deadline_;
 };
 
@@ -38528,15 +41971,19 @@ class ProxyConnection {
 //   looking_up  addresses have come                     connecting   take()
 //   looking_up  20 s                                    refusing     expire()
 //   connecting  the server answers                      relaying     end_connecting()
+//   connecting  the parent answers, and it is a tunnel  asking       ask_parent()
 //   connecting  an error, or 10 s: the next address     connecting   connect_next()
 //   connecting  no address is left                      refusing     connect_next()
+//   asking      the tunnel of the parent is open        relaying     read_answer()
+//   asking      it is not, 20 s, or a head above 16 KiB refusing     read_answer(), expire()
 //   relaying    both ends have ended, or an error       over         step()
 //   relaying    no byte for 10 minutes                  over         expire()
 //   relaying    the client has the end, none for 1 min  over         expire()
 //   refusing    the client ends, or 2 s                 over         step(), expire()
 //
-// What holds: there is a socket to a server in connecting and relaying alone, and the rules have
-// allowed its name and its address before it was made. Bytes of the client go to a server only
+// What holds: there is a socket to a server in connecting, asking and relaying alone, and the rules
+// have allowed its name and its address before it was made. Of what goes by a parent proxy they
+// have allowed the name, and the socket is the parent's. Bytes of the client go to a server only
 // while relaying. All runs under the mutex of the proxy, most of it in its thread, and nothing
 // blocks. What the client sends is hostile, and so is what the server sends; the proxy reads only a
 // request.
@@ -38548,6 +41995,7 @@ namespace {
 constexpr auto head_time = std::chrono::seconds(10);
 constexpr auto lookup_time = std::chrono::seconds(20);
 constexpr auto connect_time = std::chrono::seconds(10);  // for each address
+constexpr auto answer_time = std::chrono::seconds(20);   // of the parent, which connects meanwhile
 constexpr auto idle_time = std::chrono::minutes(10);     // without a byte in either direction
 constexpr auto ended_time = std::chrono::minutes(1);     // the same, once the server has ended
 constexpr auto refusal_time = std::chrono::seconds(2);   // until the client has read its answer
@@ -38601,6 +42049,7 @@ ProxyConnection::ProxyConnection(const ProxyContext& context, std::uint64_t key,
 // Called for an event of either end. False: the connection is over, and the proxy closes it.
 bool ProxyConnection::step(bool far_event, Clock::time_point now) {
   if (phase_ == Phase::connecting && far_event) end_connecting(now);
+  if (phase_ == Phase::asking && far_event) read_answer(now);
   if (phase_ == Phase::head) {
     if (!receive(near_, now)) return false;
     read_head(now);
@@ -38632,6 +42081,8 @@ bool ProxyConnection::expire(Clock::time_point now) {
     connect_next(now);
   else if (phase_ == Phase::looking_up)
     refuse("failed", "its name could not be looked up in time", now);
+  else if (phase_ == Phase::asking)
+    refuse("failed", "the parent proxy did not answer in time", now);
   else
     return false;
   return wait_for_more();
@@ -38654,6 +42105,8 @@ void ProxyConnection::read_head(Clock::time_point now) {
   record.name = printable(request_.wanted.host);
   record.port = request_.wanted.port;
   if (request_.state == ProxyRequest::bad) return refuse("bad request", request_.problem, now);
+  if (const std::string* const reason = context_.rules.denial(request_.wanted))
+    return refuse("refused", *reason, now);
   if (!context_.rules.allow(request_.wanted)) return refuse("refused", {}, now);
   record.verdict = "failed";
   record.reason = "the command ended before it was connected";
@@ -38661,12 +42114,15 @@ void ProxyConnection::read_head(Clock::time_point now) {
   const std::string rest(after.substr(
       0, static_cast<std::size_t>(std::min<std::uint64_t>(after.size(), request_.body))));
   request_.body -= rest.size();
+  by_parent_ = context_.parent.serves(request_.wanted);
+  if (by_parent_ && !request_.tunnel)
+    request_.head = context_.parent.forwarded(request_.head, request_.wanted);
   input.clear();
   input.add(request_.head);
   input.add(rest);
   phase_ = Phase::looking_up;
   deadline_ = now + lookup_time;
-  context_.resolver->ask(key_, command_, request_.wanted);
+  context_.resolver->ask(key_, command_, by_parent_ ? context_.parent.address() : request_.wanted);
 }
 
 // Tries the next address that may be reached.
@@ -38675,8 +42131,10 @@ void ProxyConnection::connect_next(Clock::time_point now) {
   far_.watched = 0;
   while (next_address_ < lookup_.count) {
     const SocketAddress& address = lookup_.addresses[next_address_++];
-    if (!context_.rules.allow_address(address, lookup_.wanted.port)) {
-      barred_ = address.text();
+    if (!by_parent_ && !context_.rules.allow_address(address, lookup_.wanted.port)) {
+      const bool denied = context_.rules.denial({address.text(), lookup_.wanted.port, true});
+      barred_ = concat("its address % is %",
+                       {address.text(), denied ? "denied" : "private or this host's"});
       continue;
     }
     far_.fd.reset(above_standard_streams(
@@ -38690,9 +42148,11 @@ void ProxyConnection::connect_next(Clock::time_point now) {
     lookup_.problem = errno_text(errno);
     far_.fd.reset();
   }
-  if (lookup_.problem.empty() && !barred_.empty())
-    return refuse("refused", concat("its address % is private or this host's", {barred_}), now);
-  refuse("failed", lookup_.problem.empty() ? "it did not answer in time" : lookup_.problem, now);
+  if (lookup_.problem.empty() && !barred_.empty()) return refuse("refused", barred_, now);
+  refuse("failed",
+         concat("%%", {by_parent_ ? "the parent proxy: " : "",
+                       lookup_.problem.empty() ? "it did not answer in time" : lookup_.problem}),
+         now);
 }
 
 void ProxyConnection::end_connecting(Clock::time_point now) {
@@ -38704,6 +42164,44 @@ void ProxyConnection::end_connecting(Clock::time_point now) {
     return connect_next(now);
   }
   send_at_once(far_.fd);
+  if (by_parent_ && request_.tunnel) return ask_parent(now);
+  begin_relaying(now);
+}
+
+// The request is short, and the socket has taken nothing before it.
+void ProxyConnection::ask_parent(Clock::time_point now) {
+  const std::string request = context_.parent.tunnel_request(request_.wanted);
+  const ssize_t sent = ::send(far_.fd.get(), request.data(), request.size(), MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(request.size()))
+    return refuse("failed", "the parent proxy takes no request", now);
+  phase_ = Phase::asking;
+  deadline_ = now + answer_time;
+}
+
+// What follows the head is of the server.
+void ProxyConnection::read_answer(Clock::time_point now) {
+  constexpr std::string_view end = "\r\n\r\n";
+  char bytes[4096];
+  const ssize_t taken = ::recv(far_.fd.get(), bytes, sizeof bytes, 0);
+  if (taken < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (taken <= 0) return refuse("failed", "the parent proxy closes the connection", now);
+  const std::size_t seen = answer_.size();
+  answer_.append(bytes, static_cast<std::size_t>(taken));
+  const std::size_t head = answer_.find(end, seen - std::min(seen, end.size() - 1));
+  if (head == answer_.npos) {
+    if (answer_.size() > longest_head) refuse("failed", "the parent proxy gives no answer", now);
+    return;
+  }
+  if (const char* const problem = ParentProxy::problem_of(answer_))
+    return refuse("failed", problem, now);
+  begin_relaying(now);
+  const std::string_view rest = std::string_view(answer_).substr(head + end.size());
+  record.received += rest.size();
+  far_.from.add(rest);
+  answer_ = {};
+}
+
+void ProxyConnection::begin_relaying(Clock::time_point now) {
   phase_ = Phase::relaying;
   deadline_ = now + idle_time;
   record.verdict = "allowed";
@@ -38792,13 +42290,113 @@ bool ProxyConnection::wait_for_more() {
   const auto reads = [](const RelayEnd& end) { return !end.ended && !end.from.full(); };
   const bool relaying = phase_ == Phase::relaying;
   const bool connecting = phase_ == Phase::connecting;
-  const bool idle = connecting || phase_ == Phase::looking_up;
+  const bool asking = phase_ == Phase::asking;
+  const bool idle = connecting || asking || phase_ == Phase::looking_up;
   if (!context_.watch(near_.fd.get(), key_, near_.watched,
                       events_of(!idle && reads(near_), !far_.from.empty())))
     return false;
   return !far_.fd || context_.watch(far_.fd.get(), key_ | far_bit, far_.watched,
-                                    events_of(relaying && reads(far_),
+                                    events_of(asking || (relaying && reads(far_)),
                                               connecting || (relaying && !near_.from.empty())));
+}
+
+#endif
+
+// proxy/parent.cpp --------------------------------------------------------------------------------
+// The proxy that this one goes through, where the world is behind another proxy.
+//
+//   request of a command      what the parent gets                     function
+//   CONNECT, SOCKS5           CONNECT host:port, answered with 2xx     tunnel_request()
+//   GET http://host/path      the same again, with the credentials     forwarded()
+//   to a name that is direct  nothing                                  serves()
+//
+// The rules judge names before; the parent resolves them, and no address is judged here then. The
+// credentials are the operator's: no command, no record and no error has them.
+
+#if defined(__linux__)
+
+namespace {
+
+// The bytes that a part of a URL stands for; a % that begins no byte stays.
+std::string from_url(std::string_view text) {
+  std::string bytes;
+  for (std::size_t at = 0; at < text.size();) {
+    std::size_t end = at + 1;
+    const unsigned byte = text[at] == '%' ? read_digits(text, end, 2, 16) : 0;
+    const bool is_byte = end == at + 3;
+    bytes += is_byte ? static_cast<char>(byte) : text[at];
+    at = is_byte ? end : at + 1;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Expected<ParentProxy> ParentProxy::create(std::string_view url,
+                                          const std::vector<std::string>& direct) {
+  constexpr std::string_view scheme = "http://";
+  constexpr unsigned usual_port = 80;
+  ParentProxy parent;
+  for (const std::string& entry : direct)
+    parent.direct_.push_back(in_lower_case(without_blanks_around(entry)));
+  if (url.empty()) return parent;
+  // Its text may have a password, so no message has it.
+  const Error wrong = make_error(ErrorCode::invalid_argument,
+                                 "parent_proxy: it must be http://[USER:PASSWORD@]HOST[:PORT]");
+  if (in_lower_case(url.substr(0, scheme.size())) != scheme) return wrong;
+  url.remove_prefix(scheme.size());
+  url = url.substr(0, url.find('/'));
+  const std::size_t at = url.rfind('@');
+  if (at != url.npos) {
+    const std::string user = from_url(url.substr(0, at));
+    parent.authorization_ = concat("Proxy-Authorization: Basic %\r\n",
+                                   {to_base64(user.find(':') == user.npos ? user + ":" : user)});
+    url.remove_prefix(at + 1);
+  }
+  parent.address_ = destination_of(url, usual_port);
+  if (parent.address_.host.empty()) return wrong;
+  return parent;
+}
+
+// This host is never behind another proxy. Entries are those of the variable NO_PROXY: a name with
+// all below it, an address, either with a port; * is everything.
+bool ParentProxy::serves(const Destination& wanted) const {
+  if (address_.host.empty() || wanted.host == "localhost" || wanted.host == "::1" ||
+      (wanted.literal && starts_with(wanted.host, "127."sv)))
+    return false;
+  for (const std::string& entry : direct_) {
+    if (entry == "*") return false;
+    std::string_view name = entry;
+    if (starts_with(name, "*."sv)) name.remove_prefix(2);
+    if (starts_with(name, "."sv)) name.remove_prefix(1);
+    const Destination found = destination_of(name, wanted.port);
+    if (found.host.empty() || found.port != wanted.port) continue;
+    if (wanted.host == found.host || ends_with(wanted.host, concat(".%", {found.host})))
+      return false;
+  }
+  return true;
+}
+
+std::string ParentProxy::tunnel_request(const Destination& wanted) const {
+  return concat("CONNECT % HTTP/1.1\r\nHost: %\r\n%\r\n",
+                {wanted.text(), wanted.text(), authorization_});
+}
+
+// `head` begins with METHOD /path HTTP/1.1.
+std::string ParentProxy::forwarded(std::string_view head, const Destination& wanted) const {
+  const std::size_t path = head.find(' ') + 1;
+  const std::size_t headers = head.find('\n') + 1;
+  return concat("%http://%%%%",
+                {head.substr(0, path), wanted.text(), head.substr(path, headers - path),
+                 authorization_, head.substr(headers)});
+}
+
+// RFC 9110, 9.3.6.
+const char* ParentProxy::problem_of(std::string_view answer) {
+  if (!starts_with(answer, "HTTP/1."sv)) return "the parent proxy does not answer with HTTP/1.1";
+  if (answer.substr(8, 2) == " 2") return nullptr;
+  if (answer.substr(8, 4) == " 407") return "the parent proxy wants another user or password";
+  return "the parent proxy refuses it";
 }
 
 #endif
@@ -38856,7 +42454,7 @@ void add_connection(NetworkReport& report, Connection&& connection) {
 
 // All of it but the context is under the mutex, which is never held while something is waited for.
 struct DomainProxy::State {
-  explicit State(DomainRules rules) : context(std::move(rules)) {}
+  State(DomainRules rules, ParentProxy parent) : context(std::move(rules), std::move(parent)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
@@ -38900,10 +42498,10 @@ struct DomainProxy::State {
   Clock::time_point retry = Clock::time_point::max();  // when there were no descriptors
 };
 
-Expected<std::shared_ptr<DomainProxy>> DomainProxy::create(DomainRules rules) {
+Expected<std::shared_ptr<DomainProxy>> DomainProxy::create(DomainRules rules, ParentProxy parent) {
   auto resolver = Resolver::create();
   if (!resolver) return resolver.failure();
-  auto state = std::make_unique<State>(std::move(rules));
+  auto state = std::make_unique<State>(std::move(rules), std::move(parent));
   ProxyContext& context = state->context;
   context.resolver = std::move(*resolver);
   context.poll.reset(above_standard_streams(::epoll_create1(EPOLL_CLOEXEC)));
@@ -39084,11 +42682,13 @@ void DomainProxy::State::close(Slot& slot) {
 #endif
 
 Expected<std::shared_ptr<CommandNetwork>> open_network(
-    [[maybe_unused]] const std::vector<std::string>& domains) {
+    [[maybe_unused]] const ExecutorOptions& options) {
 #if defined(__linux__)
-  auto rules = DomainRules::create(domains);
+  auto rules = DomainRules::create(options.allowed_domains, options.denied_domains);
   if (!rules) return rules.failure();
-  auto proxy = DomainProxy::create(std::move(*rules));
+  auto parent = ParentProxy::create(options.parent_proxy, options.direct_domains);
+  if (!parent) return parent.failure();
+  auto proxy = DomainProxy::create(std::move(*rules), std::move(*parent));
   if (!proxy) return proxy.failure();
   return std::shared_ptr<CommandNetwork>(std::move(*proxy));
 #else
@@ -39133,12 +42733,6 @@ bool is_token(std::string_view text) { return !text.empty() && all_are(text, is_
 bool is_uri_char(char c) { return c > ' ' && c < '\x7f' && c != '#'; }
 bool is_value_char(char c) {
   return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
-}
-
-std::string_view without_blanks_around(std::string_view text) {
-  while (!text.empty() && is_shell_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
-  return text;
 }
 
 // Reads one header of a request that is forwarded. Returns what is wrong with it, or null.
@@ -39281,6 +42875,12 @@ ProxyRequest read_socks_request(std::string_view input) {
 }  // namespace
 
 CODEEXEC_INNER {
+
+std::string_view without_blanks_around(std::string_view text) {
+  while (!text.empty() && is_shell_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
 
 ProxyRequest read_proxy_request(std::string_view input, std::size_t seen) {
   constexpr std::string_view end = "\r\n\r\n";
@@ -39434,13 +43034,13 @@ void Resolver::serve() {
 #endif
 
 // proxy/rules.cpp ---------------------------------------------------------------------------------
-// Which names and ports an operator allows.
+// Which names and ports an operator allows, and which are denied whatever is allowed.
 //
-//   entry of allowed_domains   rules made of it                   function
-//   example.org                example.org:80, example.org:443    DomainRules::create()
-//   example.org:22             example.org:22                     DomainRules::create()
-//   *.example.org              .example.org:80, .example.org:443  DomainRules::create()
-//   the name of a set          those of each of its hosts         DomainRules::create()
+//   entry               of allowed_domains                 of denied_domains       function
+//   example.org         example.org:80, example.org:443    example.org, any port   create()
+//   example.org:22      example.org:22                     example.org:22          read()
+//   *.example.org       .example.org:80, .example.org:443  .example.org, any port  create()
+//   the name of a set   those of each of its hosts         those of each           read()
 //
 // What a command asks for is hostile text. destination_of() makes one spelling of each host, so
 // that allow() compares texts; an address in another spelling is refused.
@@ -39583,48 +43183,76 @@ Destination destination_of(std::string_view text, unsigned usual_port) {
 
 }  // inner
 
-Expected<DomainRules> DomainRules::create(const std::vector<std::string>& given) {
+// A rule that begins with a dot is for the names below one, and not for that name.
+bool DomainRules::Rule::holds(const Destination& wanted) const {
+  if (port != 0 && port != wanted.port) return false;
+  return wanted.host == host || (host[0] == '.' && ends_with(wanted.host, host));
+}
+
+// Adds the rules of an entry, without a port where it has none. False: it is no entry.
+bool DomainRules::read(std::string_view entry, std::vector<Rule>& rules) {
+  bool is_set = false;
+  for (const SetHost& row : set_hosts)
+    if (entry == row.set) is_set = read(row.host, rules);
+  // A name without a dot may be a set that is spelled wrong.
+  if (is_set || entry.find_first_of(".:") == entry.npos) return is_set;
+  const bool below = starts_with(entry, "*."sv);
+  const std::string_view name = below ? entry.substr(2) : entry;
+  const Destination found = destination_of(name, 80);
+  if (found.host.empty() || (below && found.literal)) return false;
+  const bool has_port = !destination_of(name).host.empty();
+  rules.push_back({concat("%%", {below ? "." : "", found.host}), has_port ? found.port : 0, {}});
+  return true;
+}
+
+Expected<DomainRules> DomainRules::create(const std::vector<std::string>& allowed,
+                                          const std::vector<std::string>& denied) {
+  constexpr const char* wrong =
+      "%: % is no example.org, *.example.org, example.org:443, 127.0.0.1:8080, [::1]:8080, nor one "
+      "of python, node, rust, go, debian";
   DomainRules rules;
-  const auto add = [&rules](std::string_view host) {
-    const bool below = starts_with(host, "*."sv);
-    const std::string_view name = below ? host.substr(2) : host;
-    Destination found = destination_of(name, 80);
-    // Without a port of its own.
-    const bool both = destination_of(name).host.empty();
-    if (found.host.empty() || (below && found.literal)) return false;
-    if (below) found.host.insert(0, 1, '.');
-    rules.rules_.push_back(found.text());
-    found.port = 443;
-    if (both) rules.rules_.push_back(found.text());
-    return true;
-  };
-  for (const std::string& entry : given) {
-    bool is_set = false;
-    for (const SetHost& row : set_hosts)
-      if (entry == row.set) is_set = add(row.host);
+  std::vector<Rule> read_rules;
+  for (const std::string& entry : allowed) {
     append_all(rules.text_, {rules.text_.empty() ? "" : ", ", entry});
-    // A name without a dot may be a set that is spelled wrong.
-    if (!is_set && (entry.find_first_of(".:") == entry.npos || !add(entry)))
-      return make_error(ErrorCode::invalid_argument,
-                        "allowed_domains: % is no example.org, *.example.org, example.org:443, "
-                        "127.0.0.1:8080, [::1]:8080, nor one of python, node, rust, go, debian",
-                        {in_quotes(entry)});
+    if (!read(entry, read_rules))
+      return make_error(ErrorCode::invalid_argument, wrong, {"allowed_domains", in_quotes(entry)});
+  }
+  // Programs of the web use these two.
+  for (Rule& rule : read_rules)
+    if (rule.port != 0) {
+      rules.allowed_.push_back(std::move(rule));
+    } else {
+      rules.allowed_.push_back({rule.host, 80, {}});
+      rules.allowed_.push_back({rule.host, 443, {}});
+    }
+  for (const std::string& entry : denied) {
+    std::string_view reason = entry;
+    const std::string_view name = take_part(reason, '=');
+    const std::size_t first = rules.denied_.size();
+    if (!read(name, rules.denied_))
+      return make_error(ErrorCode::invalid_argument, wrong, {"denied_domains", in_quotes(name)});
+    for (std::size_t i = first; i < rules.denied_.size(); ++i)
+      rules.denied_[i].reason = reason.empty() ? "the operator denies it" : reason;
   }
   return rules;
 }
 
-// A rule that begins with a dot is for the names below one, and not for that name.
 bool DomainRules::allow(const Destination& wanted) const {
-  const std::string text = wanted.text();
-  for (const std::string& rule : rules_)
-    if (text == rule || (rule[0] == '.' && text.size() > rule.size() && ends_with(text, rule)))
-      return true;
+  for (const Rule& rule : allowed_)
+    if (rule.holds(wanted)) return true;
   return false;
+}
+
+const std::string* DomainRules::denial(const Destination& wanted) const {
+  for (const Rule& rule : denied_)
+    if (rule.holds(wanted)) return &rule.reason;
+  return nullptr;
 }
 
 // Called for each address of an allowed name, before a socket is made for it.
 bool DomainRules::allow_address(const SocketAddress& address, unsigned port) const {
-  return is_public_address(address) || allow({address.text(), port, true});
+  const Destination wanted = {address.text(), port, true};
+  return !denial(wanted) && (is_public_address(address) || allow(wanted));
 }
 
 #endif
@@ -39639,7 +43267,8 @@ bool DomainRules::allow_address(const SocketAddress& address, unsigned port) con
 #define CODEEXEC_GROUP_49
 
 // audit/audit_internal.hpp ------------------------------------------------------------------------
-// The chain of records in a file, and what results and records have in common as JSON.
+// The chain of records in a file, the log of the system, and what results and records have in
+// common as JSON.
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -39650,13 +43279,91 @@ CODEEXEC_INNER {
 inline constexpr std::size_t longest_audited_text = std::size_t{16} << 10;
 
 // How the line of a record begins and ends in the audit file; between them stands what
-// to_json(AuditRecord) has. See ExecutorOptions::audit_file.
+// to_json(AuditRecord) has. See ExecutorOptions::audit_file. A hash that was made with a key has
+// another name, of the same length.
 inline constexpr std::string_view audit_begin = "{\"previous\":\"";
 inline constexpr std::string_view audit_end = ",\"hash\":\"";
+inline constexpr std::string_view keyed_audit_end = ",\"hmac\":\"";
+static_assert(keyed_audit_end.size() == audit_end.size());
 inline constexpr std::size_t sha256_digits = 64;
+// What the program that writes the file noticed of it, behind the previous hash.
+inline constexpr std::string_view audit_notice = "\"notice\":\"";
 
-// The hash that the line of a record ends with; empty when it is not one.
-std::string_view audit_hash(std::string_view line);
+// The hash that the line of a record ends with; empty when it is not one. `keyed`: of an HMAC.
+struct AuditHash {
+  std::string_view digits = {};
+  bool keyed = false;
+};
+AuditHash audit_hash(std::string_view line);
+
+// Audit records with at most this much of a command and of code, and of each stream of output.
+Json audit_json(const AuditRecord& record, std::size_t longest_text, std::size_t max_output);
+
+// The key of ExecutorOptions::audit_key.
+//   Errors: invalid_argument when it is shorter than 16 bytes; those of read_whole_file().
+Expected<std::string> read_audit_key(const std::string& path);
+// SHA-256 of the text in hexadecimal digits; with a key that is not empty HMAC-SHA-256 (RFC 2104).
+std::string keyed_sha256(std::string_view key, std::string_view text);
+
+// The audit log as a file. Several programs may have one on the same file: each line is one write()
+// under a lock of the file. For one thread at a time.
+class AuditFile {
+ public:
+  // Accepts only files that take every write at once: a pipe would block the commands, or end the
+  // host with SIGPIPE. `key`: see keyed_sha256().
+  //   Errors: invalid_argument; io, and others of the system.
+  Expected<void> open(const std::string& path, std::string key);
+  // Takes the JSON of a record. Returns a note when it could not be kept, or an empty text.
+  std::string append(std::string_view record);
+  // Of the last line that was written; empty before there is one.
+  const std::string& last_hash() const { return own_hash_; }
+
+ private:
+  // Of records that could not be written; the oldest are dropped.
+  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
+
+  int open_file();
+  bool lock() const;
+  const char* follow();
+  bool has_own_line() const;
+  int write_line(std::string_view record);
+
+  std::string path_ = {};
+  std::string name_ = {};
+  std::string key_ = {};
+  UniqueFd folder_ = {};
+  UniqueFd file_ = {};
+  bool regular_ = false;
+  bool locked_ = false;
+  off_t size_ = -1;            // of the file after our last line
+  std::string previous_ = {};  // the hash of its last line
+  off_t own_end_ = -1;         // where our last line ends; -1: not known
+  std::string own_hash_ = {};  // of our last line
+  std::string notice_ = {};    // for the next record
+  bool cut_ = false;           // its last line has no end
+  std::string waiting_ = {};   // one record a line
+  std::uint64_t lost_ = 0;
+};
+
+// The log of the system, by its socket and in the form of RFC 5424. For one thread at a time.
+class AuditSyslog {
+ public:
+  // Errors: invalid_argument; those of connect().
+  Expected<void> open(const std::string& path);
+  // A record without output and with short texts, and the hash that it has in the file. Never
+  // waits: what the socket does not take is lost, and counted in the next message. Returns a note
+  // then.
+  std::string send(const AuditRecord& record, const std::string& hash);
+
+ private:
+  int connect();
+  int write(std::string_view message) const;
+
+  std::string path_ = {};
+  UniqueFd socket_ = {};
+  bool is_stream_ = false;
+  std::uint64_t lost_ = 0;
+};
 
 // Fields that the audit log and the result of the tool have in common.
 void set_sandbox_fields(Json& object, const Result& r);
@@ -39677,69 +43384,36 @@ void set_sandbox_fields(Json& object, const Result& r);
 //   step of append()  what is done, and what happens if it fails               function
 //   same file?        gone or replaced: it is made anew; a notice              open_file()
 //   lock              not to be had in about 200 ms: goes on without it        lock()
-//   follow            finds the end and the last hash; shorter: a notice       follow()
+//   own last line     shorter, or another line is there: a notice              follow()
+//   follow            finds the end and the last hash                          follow()
 //   write             this record and those that wait, one write() for each    write_line()
 //   keep              those not written wait; above 1 MiB the oldest are lost  append()
 //
-// Of a device the first three steps are left out. What holds: append() takes these steps under its
-// mutex, for one record at a time, in the thread that ends the command. A record that fails is a
-// note for the caller, and no failure of the command. Other processes write to the file: what is in
-// it is read only as a hash of the last line, which must have the form of one. The chain shows
-// changes; it does not prevent them.
+// Of a device all but the last two are left out. What holds: append() takes these steps for one
+// record at a time, in the thread that ends the command. A record that fails is a note for the
+// caller, and no failure of the command. Other processes write to the file: what is in it is read
+// only as the hash of a line, which must have the form of one. The chain shows changes; it does not
+// prevent them. Who can write to the file can make a chain of his own from any line on: while this
+// program runs, it misses its own last line then; with a key, who lacks it can make none.
 
 namespace codeexec {
 inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
-std::string_view audit_hash(std::string_view line) {
+AuditHash audit_hash(std::string_view line) {
   const std::size_t end_size = audit_end.size() + sha256_digits + 2;
   if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
   line.remove_prefix(line.size() - end_size);
-  if (!starts_with(line, audit_end) || !ends_with(line, "\"}"sv)) return {};
-  const std::string_view hash = line.substr(audit_end.size(), sha256_digits);
-  return hash.find_first_not_of("0123456789abcdef") == hash.npos ? hash : std::string_view();
+  const bool keyed = starts_with(line, keyed_audit_end);
+  if ((!keyed && !starts_with(line, audit_end)) || !ends_with(line, "\"}"sv)) return {};
+  const std::string_view digits = line.substr(audit_end.size(), sha256_digits);
+  if (digits.find_first_not_of("0123456789abcdef") != digits.npos) return {};
+  return {digits, keyed};
 }
 
-}  // inner
-
-namespace {
-
-// The audit log as a file. Several programs may have one on the same file: each line is one write()
-// under a lock of the file.
-class AuditFile final : public AuditLog {
- public:
-  // Accepts only files that take every write at once: a pipe would block the commands, or end the
-  // host with SIGPIPE.
-  //   Errors: invalid_argument; io, and others of the system.
-  Expected<void> open(const std::string& path);
-  std::string append(const AuditRecord& record) override;
-
- private:
-  // Of records that could not be written; the oldest are dropped.
-  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
-
-  int open_file();
-  bool lock() const;
-  std::string follow();
-  int write_line(std::string_view record);
-
-  std::string path_ = {};
-  std::string name_ = {};
-  UniqueFd folder_ = {};
-  std::mutex mutex_ = {};
-  UniqueFd file_ = {};
-  bool regular_ = false;
-  bool locked_ = false;
-  off_t size_ = -1;            // of the file after our last line
-  std::string previous_ = {};  // the hash of its last line
-  std::string notice_ = {};    // for the next record
-  bool cut_ = false;           // its last line has no end
-  std::string waiting_ = {};   // one record a line
-  std::uint64_t lost_ = 0;
-};
-
-Expected<void> AuditFile::open(const std::string& path) {
+Expected<void> AuditFile::open(const std::string& path, std::string key) {
+  key_ = std::move(key);
   const std::string subject = concat("audit_file: %", {in_quotes(path)});
   if (has_nul(path)) return make_error(ErrorCode::invalid_argument, "% has a NUL byte", {subject});
   const std::size_t slash = path.rfind('/');
@@ -39766,6 +43440,7 @@ int AuditFile::open_file() {
   regular_ = S_ISREG(status.st_mode);
   file_ = std::move(fd);
   size_ = -1;
+  own_end_ = -1;
   return 0;
 }
 
@@ -39781,12 +43456,28 @@ bool AuditFile::lock() const {
   return false;
 }
 
-// Finds the end of the file, which other processes may have moved, and its last hash. Returns a
-// note for the operator, or an empty text.
-std::string AuditFile::follow() {
+// Whether our last line still ends where it did, with its hash. What stands before it is in that
+// hash, as far as the chain goes.
+bool AuditFile::has_own_line() const {
+  const std::string wanted = concat("%\"}\n", {own_hash_});
+  std::string found(wanted.size(), '\0');
+  const auto count = static_cast<off_t>(wanted.size());
+  const ssize_t got = ::pread(file_.get(), found.data(), found.size(), own_end_ - count);
+  return got == count && found == wanted;
+}
+
+// Finds the end of the file, which other processes may have moved, and its last hash. Returns what
+// the operator must know of it, or null.
+const char* AuditFile::follow() {
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0 || status.st_size == size_) return {};
-  const bool is_cut = status.st_size < size_;
+  if (::fstat(file_.get(), &status) != 0) return nullptr;
+  const char* noticed = nullptr;
+  if (status.st_size < size_)
+    noticed = "the file had become shorter";
+  else if (own_end_ >= 0 && !has_own_line())
+    noticed = "the last record of this program was not there any more";
+  if (noticed) own_end_ = -1;
+  if (!noticed && status.st_size == size_) return nullptr;
   size_ = status.st_size;
   cut_ = false;
   // An empty file goes on with what was the last hash elsewhere.
@@ -39797,20 +43488,20 @@ std::string AuditFile::follow() {
     std::string_view line(end, got > 0 ? static_cast<std::size_t>(got) : 0);
     cut_ = line.empty() || line.back() != '\n';
     if (!cut_) line.remove_suffix(1);
-    previous_ = audit_hash(concat({audit_begin, line}));
+    previous_ = audit_hash(concat({audit_begin, line})).digits;
   }
-  return is_cut ? "the file had become shorter" : "";
+  return noticed;
 }
 
 // An errno, or 0.
 int AuditFile::write_line(std::string_view record) {
   std::string line = concat("%%%\",", {cut_ ? "\n" : "", audit_begin, previous_});
   const std::size_t begin = cut_ ? 1 : 0;
-  if (!notice_.empty()) append_all(line, "\"notice\":\"%\",", {notice_});
+  if (!notice_.empty()) append_all(line, "%%\",", {audit_notice, notice_});
   if (lost_ > 0) append_all(line, "\"lost\":%,", {lost_});
   line += record.substr(1, record.size() - 2);
-  const std::string hash = sha256(std::string_view(line).substr(begin));
-  append_all(line, "%%\"}\n", {audit_end, hash});
+  const std::string hash = keyed_sha256(key_, std::string_view(line).substr(begin));
+  append_all(line, "%%\"}\n", {key_.empty() ? audit_end : keyed_audit_end, hash});
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
@@ -39820,6 +43511,9 @@ int AuditFile::write_line(std::string_view record) {
     return error;
   }
   if (size_ >= 0) size_ += written;
+  // Without the lock others may have written, too, so that it stands elsewhere.
+  own_end_ = locked_ ? size_ : -1;
+  own_hash_ = hash;
   previous_ = hash;
   cut_ = false;
   notice_.clear();
@@ -39829,8 +43523,7 @@ int AuditFile::write_line(std::string_view record) {
 
 // A record that was written comes with a note, too, if the file had been replaced or become
 // shorter.
-std::string AuditFile::append(const AuditRecord& record) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+std::string AuditFile::append(std::string_view record) {
   std::string problem;
   int error = 0;
   if (regular_) {
@@ -39848,10 +43541,9 @@ std::string AuditFile::append(const AuditRecord& record) {
   }
   locked_ = error == 0 && regular_ && lock();
   if (error == 0 && regular_) {
-    const std::string noticed = follow();
-    if (!noticed.empty()) problem = notice_ = noticed;
+    if (const char* const noticed = follow()) problem = notice_ = noticed;
   }
-  append_all(waiting_, "%\n", {to_json(record).dump()});
+  append_all(waiting_, "%\n", {record});
   std::string_view rest = waiting_;
   while (error == 0 && !rest.empty()) {
     std::string_view after = rest;
@@ -39868,12 +43560,99 @@ std::string AuditFile::append(const AuditRecord& record) {
   return problem.empty() ? problem : concat("audit log %: %", {in_quotes(path_), problem});
 }
 
+}  // inner
+
+// audit/log.cpp -----------------------------------------------------------------------------------
+// The audit log of an executor: its file, and the log of the system.
+//
+// Each record goes to both as far as the operator wants them, first to the file: what goes to the
+// system has the hash that it got there, so that who has that log knows whether the file is
+// whole. Under a mutex, as commands end in several threads.
+
+namespace {
+
+class AuditRecords final : public AuditLog {
+ public:
+  Expected<void> open(const ExecutorOptions& options);
+  std::string append(const AuditRecord& record) override;
+
+ private:
+  std::mutex mutex_ = {};
+  std::optional<AuditFile> file_ = {};
+  std::optional<AuditSyslog> syslog_ = {};
+};
+
+// The file comes last, as opening it makes it.
+Expected<void> AuditRecords::open(const ExecutorOptions& options) {
+  std::string key;
+  if (!options.audit_key.empty()) {
+    auto read = read_audit_key(options.audit_key);
+    if (!read) return with_prefix("audit_key: ", {}, read.error());
+    key = std::move(*read);
+  }
+  if (!options.audit_syslog.empty()) {
+    syslog_.emplace();
+    if (auto ok = syslog_->open(options.audit_syslog); !ok) return ok;
+  }
+  if (options.audit_file.empty()) return {};
+  file_.emplace();
+  return file_->open(options.audit_file, std::move(key));
+}
+
+std::string AuditRecords::append(const AuditRecord& record) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  std::string note;
+  if (file_) note = file_->append(to_json(record).dump());
+  if (!syslog_) return note;
+  const std::string other = syslog_->send(record, file_ ? file_->last_hash() : std::string());
+  if (!note.empty() && !other.empty()) note += "; ";
+  return note + other;
+}
+
 }  // namespace
 
-Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path) {
-  auto file = new_shared<AuditFile>();
-  if (auto ok = file->open(path); !ok) return ok.failure();
-  return std::shared_ptr<AuditLog>(std::move(file));
+CODEEXEC_INNER {
+
+Expected<std::string> read_audit_key(const std::string& path) {
+  constexpr std::size_t longest = 4096;
+  constexpr std::size_t shortest = 16;
+  auto key = read_whole_file(path, longest, "key");
+  if (!key) return key;
+  if (key->size() < shortest)
+    return make_error(ErrorCode::invalid_argument, "% has % bytes: a key needs at least %",
+                      {in_quotes(path), key->size(), shortest});
+  return key;
+}
+
+std::string keyed_sha256(std::string_view key, std::string_view text) {
+  if (key.empty()) return sha256(text);
+  constexpr std::size_t block_size = 64;
+  const auto bytes_of = [](std::string_view digits) {
+    const auto value = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
+    std::string bytes;
+    for (std::size_t i = 0; i < digits.size(); i += 2)
+      bytes += static_cast<char>(value(digits[i]) * 16 + value(digits[i + 1]));
+    return bytes;
+  };
+  std::string block = key.size() > block_size ? bytes_of(sha256(key)) : std::string(key);
+  block.resize(block_size, '\0');
+  const auto padded = [&block](char pad) {
+    std::string bytes = block;
+    for (char& byte : bytes) byte = static_cast<char>(byte ^ pad);
+    return bytes;
+  };
+  detail::Sha256 inside;
+  inside.add(padded('\x36'));
+  inside.add(text);
+  return sha256(concat({padded('\x5c'), bytes_of(inside.hex())}));
+}
+
+}  // inner
+
+Expected<std::shared_ptr<AuditLog>> open_audit_log(const ExecutorOptions& options) {
+  auto log = new_shared<AuditRecords>();
+  if (auto ok = log->open(options); !ok) return ok.failure();
+  return std::shared_ptr<AuditLog>(std::move(log));
 }
 
 // audit/record.cpp --------------------------------------------------------------------------------
@@ -39884,10 +43663,10 @@ Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path) {
 // bytes may be in them: the writer of JSON makes valid text of them.
 //
 //   part of a record       bound                                        function
-//   names of the caller    1 KiB each, cut by Gate::record_of()         to_json()
-//   command, code          16 KiB each; then the whole size is named    to_json()
+//   names of the caller    1 KiB each, cut by Gate::record_of()         audit_json()
+//   command, code          16 KiB each; then the whole size is named    audit_json()
 //   verdict                of the gate and of the person who was asked  set_verdict_fields()
-//   output                 max_output of each stream; size and hash     to_json()
+//   output                 max_output of each stream; size and hash     audit_json()
 //   connections            100; then how many there were besides        connections_of()
 //   sandbox and place      -                                            set_sandbox_fields()
 
@@ -39953,9 +43732,15 @@ void set_verdict_fields(Json& object, const Result& r) {
 
 }  // namespace
 
+Json to_json(const AuditRecord& record) {
+  return audit_json(record, longest_audited_text, record.max_output);
+}
+
+CODEEXEC_INNER {
+
 // The result is valid during the call. Members whose value says nothing are left out, as audit.hpp
 // marks them by `?`.
-Json to_json(const AuditRecord& record) {
+Json audit_json(const AuditRecord& record, std::size_t longest_text, std::size_t max_output) {
   const Result& r = *record.result;
   const auto milliseconds = [](std::chrono::microseconds span) {
     return static_cast<double>(span.count()) / 1000.0;
@@ -39974,8 +43759,8 @@ Json to_json(const AuditRecord& record) {
   set_known(object, "shell_id"sv, record.caller.shell_id);
   set_text("tool"sv, record.caller.tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
-    set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
-    if (text.size() > longest_audited_text) object.set(concat("%_bytes", {field}), text.size());
+    set_text(field, std::string(utf8_prefix(text, longest_text)));
+    if (text.size() > longest_text) object.set(concat("%_bytes", {field}), text.size());
   };
   set_cut("command"sv, r.command);
   if (!record.code.empty()) set_cut("code"sv, record.code);
@@ -39997,8 +43782,7 @@ Json to_json(const AuditRecord& record) {
     object.set(concat("%_bytes", {field}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
     set_known(object, concat("%_sha256", {field}), counts.sha256);
-    if (record.max_output > 0)
-      set_text(field, head_and_tail(text, record.max_output, counts.total_bytes));
+    if (max_output > 0) set_text(field, head_and_tail(text, max_output, counts.total_bytes));
   };
   set_stream("stdout"sv, r.out, r.out_counts);
   set_stream("stderr"sv, r.err, r.err_counts);
@@ -40007,6 +43791,106 @@ Json to_json(const AuditRecord& record) {
   set_sandbox_fields(object, r);
   return object;
 }
+
+}  // inner
+
+// audit/syslog.cpp --------------------------------------------------------------------------------
+// The log of the system: a message for each record, to its local socket.
+//
+//   <86>1 2026-01-02T03:04:05.678Z HOST codeexec PID audit - {"time":...,"hash":"..."}
+//
+// RFC 5424: facility 10 (authorisation, private), severity 6 (informational), and 4 (warning) for
+// what was refused. The message is one line of JSON, at most 32 KiB of it. A daemon reads datagrams
+// or a stream, which then has a line for each message. It may be restarted: what cannot be sent is
+// tried once more on a new connection.
+
+namespace {
+
+// Of a command and of code in a message, and of the whole message.
+constexpr std::size_t longest_syslog_text = std::size_t{2} << 10;
+constexpr std::size_t longest_message = std::size_t{32} << 10;
+
+// A name in the header: printable ASCII without blanks, at most 255 of them; "-" for none.
+std::string header_name(std::string_view text) {
+  std::string name;
+  for (const char c : text.substr(0, 255))
+    if (c > ' ' && c < '\x7f') name += c;
+  return name.empty() ? "-" : name;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Expected<void> AuditSyslog::open(const std::string& path) {
+  if (path.size() >= sizeof sockaddr_un::sun_path || has_nul(path))
+    return make_error(ErrorCode::invalid_argument, "audit_syslog: % is too long, or has a NUL byte",
+                      {in_quotes(path)});
+  path_ = path;
+  if (const int error = connect(); error != 0)
+    return system_error(error, "audit_syslog: cannot connect to %", {in_quotes(path)});
+  return {};
+}
+
+// An errno, or 0.
+int AuditSyslog::connect() {
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path_.data(), path_.size());
+  int error = 0;
+  for (const int type : {SOCK_DGRAM, SOCK_STREAM}) {
+    UniqueFd made(above_standard_streams(::socket(AF_UNIX, type, 0)));
+    if (!made) return errno;
+    if (::fcntl(made.get(), F_SETFD, FD_CLOEXEC) != 0 ||
+        ::fcntl(made.get(), F_SETFL, O_NONBLOCK) != 0)
+      return errno;
+    if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
+      socket_ = std::move(made);
+      is_stream_ = type == SOCK_STREAM;
+      return 0;
+    }
+    error = errno;
+    if (error != EPROTOTYPE) break;
+  }
+  return error;
+}
+
+// An errno, or 0. A part of a message in a stream is the end of that connection.
+int AuditSyslog::write(std::string_view message) const {
+  if (!socket_) return ENOTCONN;
+  const ssize_t sent =
+      ::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (sent < 0) return errno;
+  return static_cast<std::size_t>(sent) == message.size() ? 0 : EPIPE;
+}
+
+std::string AuditSyslog::send(const AuditRecord& record, const std::string& hash) {
+  Json object = audit_json(record, longest_syslog_text, 0);
+  if (!hash.empty()) object.set("hash"sv, hash);
+  if (lost_ > 0) object.set("lost"sv, lost_);
+  const bool refused = record.result->outcome == Outcome::refused;
+  std::string message = concat("<%>1 % % codeexec % audit - %",
+                               {refused ? 84 : 86, header_name(record.time),
+                                header_name(record.host), record.pid, object.dump()});
+  message = std::string(utf8_prefix(message, longest_message));
+  if (is_stream_) message += '\n';
+  int error = write(message);
+  const bool full = error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS;
+  if (error != 0 && !full) {
+    socket_.reset();
+    error = connect();
+    if (error == 0) error = write(message);
+  }
+  if (error == 0) {
+    lost_ = 0;
+    return {};
+  }
+  ++lost_;
+  return concat("the audit record could not be sent to %: %",
+                {in_quotes(path_), errno_text(error)});
+}
+
+}  // inner
 
 }  // namespace v0_1
 }  // namespace codeexec
@@ -51508,6 +55392,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.policy = options.policy;
       general.policy.enable_sudo = true;  // chmod is harmless where no user can gain rights
       general.audit_file = options.audit_file;
+      general.audit_key = options.audit_key;
+      general.audit_syslog = options.audit_syslog;
       general.audit_output = options.audit_output;
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);
@@ -55551,6 +59437,12 @@ inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
+// What an operator has of an audit log besides the file.
+struct AuditProof {
+  std::string key = {};        // of ExecutorOptions::audit_key
+  std::string last_hash = {};  // that it had at its end once
+};
+
 // Reads an audit log line by line, in the memory of its longest line (64 MiB at most), and follows
 // its chain of hashes. What is wrong becomes a finding, and the next line is read as usual. What is
 // appended meanwhile is not read.
@@ -55560,12 +59452,13 @@ class AuditReader {
   static constexpr std::size_t most_findings = 20;  // that are shown; more are counted
 
   //   Errors: those of the system, which name the file.
-  Expected<void> open(const std::string& path);
+  Expected<void> open(const std::string& path, AuditProof proof = {});
   // Goes to the next line and checks its hashes; false at the end, and where reading fails.
   bool next();
   // The record of this line. False when it is none, which is then a finding.
   bool read(Json& record);
-  Expected<void> finish() const;  // an error when the end was not reached
+  // Looks at what only the end shows. An error when it was not reached.
+  Expected<void> finish();
 
   std::uint64_t number() const { return number_; }  // of the line, from 1
   std::uint64_t bad() const { return bad_; }        // lines with a finding
@@ -55576,16 +59469,22 @@ class AuditReader {
 
  private:
   const char* problem();
+  const char* problem_of(std::string_view line, const AuditHash& hash);
   void find(std::string_view problem);
+  void find_in_file(std::string_view problem);
 
   std::string path_ = {};
+  AuditProof proof_ = {};
   UniqueFd file_ = {};
   std::unique_ptr<InputLines> lines_ = {};
   std::uint64_t number_ = 0;
   std::uint64_t older_ = 0;  // lines from before records had hashes
   std::uint64_t bad_ = 0;
   std::uint64_t last_bad_ = 0;  // the number of a line
+  std::uint64_t unproven_ = 0;  // lines whose hash needs a key that is not here
   bool hashed_ = false;         // a record with a hash has come
+  bool keyed_ = false;          // a record with a hash of the key has come
+  bool has_last_ = false;       // AuditProof::last_hash has come
   bool gap_ = false;            // the hash of the line before is not known
   std::string previous_ = {};   // the hash of the line before
   std::string start_ = {};      // the hash that the first line names
@@ -55594,7 +59493,7 @@ class AuditReader {
 
 // What --verify-audit prints: a line for each bad one, up to AuditReader::most_findings, and a
 // summary. `is_whole`: there are none.
-Expected<std::string> verified_audit(const std::string& path, bool& is_whole);
+Expected<std::string> verified_audit(const std::string& path, AuditProof proof, bool& is_whole);
 
 // Writes a page of HTML with the records of these files, to standard output when `output` is empty.
 // Of more than 20,000 lines the last ones are shown. Long texts are cut so that the page has about
@@ -55622,8 +59521,9 @@ class Transcript {
 // report/records.cpp ------------------------------------------------------------------------------
 // Reading audit logs: lines, the chain of hashes, records.
 
-Expected<void> AuditReader::open(const std::string& path) {
+Expected<void> AuditReader::open(const std::string& path, AuditProof proof) {
   path_ = path;
+  proof_ = std::move(proof);
   file_.reset(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)));
   struct stat status {};
   if (!file_ || ::fstat(file_.get(), &status) != 0)
@@ -55653,19 +59553,40 @@ const char* AuditReader::problem() {
   const bool first = number_ == 1;
   const bool compares = !first && !gap_;
   hashed_ = true;
-  const std::string_view hash = audit_hash(line);
-  gap_ = !lines_->ended() || lines_->too_long() || hash.empty();
+  const AuditHash hash = audit_hash(line);
+  gap_ = !lines_->ended() || lines_->too_long() || hash.digits.empty();
   if (gap_) return "is cut, or is no record of this log";
   std::string_view told = line.substr(audit_begin.size(), sha256_digits);
   if (told[0] == '"') told = {};
   if (first) start_ = told;
   const bool follows = told == previous_;
-  previous_ = hash;
-  const std::size_t body = line.size() - hash.size() - audit_end.size() - 2;
-  if (sha256(line.substr(0, body)) != hash) return "was changed after it had been written";
+  previous_ = hash.digits;
+  if (previous_ == proof_.last_hash) has_last_ = true;
+  if (const char* const found = problem_of(line, hash)) return found;
   if (compares && !follows)
     return "does not follow the line before it: lines were taken out, put in or exchanged there";
+  // A log that was moved away begins anew with a notice, which its first line names.
+  const std::string_view behind = line.substr(audit_begin.size() + told.size());
+  if (!first && starts_with(behind, "\","sv) && starts_with(behind.substr(2), audit_notice))
+    return "says that the log was replaced, shortened or changed before it was written";
   return nullptr;
+}
+
+// Of a line by itself. Once there is a key, lines have its hashes: one that has none was written by
+// who does not have it.
+const char* AuditReader::problem_of(std::string_view line, const AuditHash& hash) {
+  if (hash.keyed && proof_.key.empty()) {
+    ++unproven_;
+    return nullptr;
+  }
+  const bool lacks_key = keyed_ && !hash.keyed;
+  if (hash.keyed) keyed_ = true;
+  const std::size_t body = line.size() - hash.digits.size() - audit_end.size() - 2;
+  const std::string_view key = hash.keyed ? std::string_view(proof_.key) : std::string_view();
+  if (keyed_sha256(key, line.substr(0, body)) != hash.digits)
+    return hash.keyed ? "was changed after it had been written, or was written with another key"
+                      : "was changed after it had been written";
+  return lacks_key ? "was written without the key" : nullptr;
 }
 
 void AuditReader::find(std::string_view problem) {
@@ -55673,6 +59594,12 @@ void AuditReader::find(std::string_view problem) {
   last_bad_ = number_;
   if (++bad_ <= most_findings)
     append_all(findings_, "%: line % %\n", {printable(path_), number_, problem});
+}
+
+// Of the file as a whole. It is shown however many lines were bad.
+void AuditReader::find_in_file(std::string_view problem) {
+  ++bad_;
+  append_all(findings_, "%: %\n", {printable(path_), problem});
 }
 
 // The limits keep a hostile line from taking more memory than a few times its own.
@@ -55694,9 +59621,14 @@ bool AuditReader::read(Json& record) {
   return false;
 }
 
-Expected<void> AuditReader::finish() const {
-  if (lines_->error() == 0) return {};
-  return system_error(lines_->error(), "cannot read %", {in_quotes(path_)});
+Expected<void> AuditReader::finish() {
+  if (lines_->error() != 0)
+    return system_error(lines_->error(), "cannot read %", {in_quotes(path_)});
+  if (!proof_.key.empty() && !keyed_) find_in_file("no record of it was written with the key");
+  if (!proof_.last_hash.empty() && !has_last_)
+    find_in_file(
+        "no record of it has the given last hash: its end was cut off, or it was replaced");
+  return {};
 }
 
 std::string AuditReader::findings() const {
@@ -55704,27 +59636,30 @@ std::string AuditReader::findings() const {
   return concat("%%: and % more lines\n", {findings_, printable(path_), bad_ - most_findings});
 }
 
-// The hashes do not show that the end of a log was cut off. So the last hash is printed: an
-// operator can keep it elsewhere and compare.
+// The hashes do not show that the end of a log was cut off when no program wrote to it. So the last
+// hash is printed: an operator can keep it elsewhere and give it as AuditProof::last_hash.
 std::string AuditReader::summary() const {
   const std::string older =
       older_ > 0 ? concat(", after % lines without a hash", {older_}) : std::string();
   const std::string bad = bad_ > 0 ? concat("% bad lines, and ", {bad_}) : std::string();
+  const std::string unproven =
+      unproven_ > 0 ? concat(", of which % need --audit-key to be checked", {unproven_})
+                    : std::string();
   return concat(
-      "%% records as they were written%%%%%",
-      {bad, number_ - older_ - std::min(bad_, number_ - older_), older,
+      "%% records as they were written%%%%%%",
+      {bad, number_ - older_ - std::min(bad_, number_ - older_), unproven, older,
        start_.empty() ? "" : ", the first after a record that is not here and has the hash ",
        start_, previous_.empty() ? "" : "; the last hash is ", previous_});
 }
 
-Expected<std::string> verified_audit(const std::string& path, bool& is_whole) {
+Expected<std::string> verified_audit(const std::string& path, AuditProof proof, bool& is_whole) {
   AuditReader reader;
-  if (auto ok = reader.open(path); !ok) return ok.failure();
+  if (auto ok = reader.open(path, std::move(proof)); !ok) return ok.failure();
   while (reader.next()) {
   }
   if (auto ok = reader.finish(); !ok) return ok.failure();
   is_whole = reader.bad() == 0;
-  return concat("%%: %\n", {reader.findings(), path, reader.summary()});
+  return concat("%%: %\n", {reader.findings(), printable(path), reader.summary()});
 }
 
 }  // inner
@@ -59356,6 +63291,7 @@ Error in_words_of_folders(Error error, const ServerConfig& config) {
 constexpr OptionName option_names[] = {
     {"allowed_domains", "allow_domains"},
     {"ask_rules", "ask_rule"},
+    {"denied_domains", "deny_domains"},
     {"disabled_rules", "disable_rule"},
     {"disabled_tools", "disable_tool"},
     {"keep", "keep_env"},
@@ -60687,6 +64623,17 @@ constexpr Option server_rows[] = {
         .often()
         .help("append a line of JSON for every command. And for each file that a tool wrote; "
               "refused ones are there, too"),
+    of_local<&LocalOptions::audit_key>("audit-key")
+        .value("FILE")
+        .in(Option::records)
+        .help("make the hashes of these lines with this key. At least 16 bytes, where commands "
+              "cannot read it. Only who has it can write lines that --verify-audit takes for "
+              "yours"),
+    of_local<&LocalOptions::audit_syslog>("audit-syslog")
+        .value("SOCKET")
+        .in(Option::records)
+        .help("send each record to the log of the system, too (usually /dev/log). In the form of "
+              "RFC 5424, without output and with at most 2 KiB of the command"),
     Option::of<&ServerConfig::audit_output>("audit-output")
         .bytes_or_0()
         .value("SIZE")
@@ -62559,6 +66506,8 @@ Expected<UserContainers> create_user_containers(ServerConfig& config) {
   options.policy = config.local.policy;
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
   options.audit_file = config.local.audit_file;
+  options.audit_key = config.local.audit_key;
+  options.audit_syslog = config.local.audit_syslog;
   options.audit_output = config.local.audit_output;
   auto containers = UserContainers::create(options, config.wings);
   if (!containers) return in_words_of_containers(containers.error());
@@ -63553,6 +67502,13 @@ constexpr Option network_rows[] = {
         .help(
             "with network allow: example.org '*.x.org'. Names of hosts, with a port "
             "(github.com:22) or without, and sets of names (python): --list-domains prints these"),
+    Option::of<&ServerConfig::local, &LocalOptions::denied_domains>("deny-domains")
+        .value("NAME[=REASON]...")
+        .in(Option::confinement)
+        .where(Option::commands)
+        .help(
+            "with network allow: not these, whatever is allowed. On any port, or with a port; the "
+            "model is given the reason"),
     Option::of<&ServerConfig::invocation, &Invocation::list_domains>("list-domains")
         .in(Option::command_line)
         .after("list-rules")
@@ -63562,6 +67518,28 @@ static_assert(are_complete(network_rows),
               "a row lacks a column, or has one that its kind has no use for");
 
 void begin_network(ServerConfig& config) { config.wings.network = open_network; }
+
+// A variable of this process, in the spelling that curl takes first.
+const char* variable_of(const char* lower, const char* upper) {
+  const char* const value = std::getenv(lower);
+  return value ? value : std::getenv(upper);
+}
+
+// Uses the proxy that programs of this user go through, if it is one that can be used.
+Expected<void> settle_network(ServerConfig& config) {
+  LocalOptions& local = config.local;
+  const char* const url = variable_of("https_proxy", "HTTPS_PROXY");
+  if (local.allowed_domains.empty() || !url || !*url) return {};
+  if (!starts_with(in_lower_case(url), "http://"sv)) {
+    warn("HTTPS_PROXY is no http:// proxy: commands do not go through it");
+    return {};
+  }
+  local.parent_proxy = url;
+  const char* const direct = variable_of("no_proxy", "NO_PROXY");
+  std::string_view rest = direct ? direct : "";
+  while (!rest.empty()) local.direct_domains.push_back(std::string(take_part(rest, ',')));
+  return {};
+}
 
 std::optional<int> answer_of_network(const ServerStep& step) {
   if (step.moment == ServerStep::called && step.config.invocation.list_domains)
@@ -63573,6 +67551,7 @@ constexpr Feature network_feature = [] {
   Feature feature;
   feature.options = [] { return Rows<Option>(network_rows); };
   feature.begin = begin_network;
+  feature.settle = settle_network;
   feature.answer = answer_of_network;
   return feature;
 }();
@@ -63616,6 +67595,7 @@ struct ProgramConfig {
   std::optional<std::string> client_config = {};
   std::optional<std::string> write = {};  // empty: the client's usual file
   std::optional<std::string> verify_audit = {};
+  std::optional<std::string> last_hash = {};
   std::vector<std::string> report = {};  // audit logs
   std::optional<std::string> output = {};
   std::optional<std::string> replay = {};
@@ -65392,6 +69372,8 @@ DoctorReport examine_container(ContainerExecutorOptions options) {
   options.policy.disabled_rules = {"rm-protected"};  // a file of its own in /
   options.delete_guard = false;
   options.audit_file.clear();
+  options.audit_key.clear();
+  options.audit_syslog.clear();
   options.on_audit = {};
   options.container.persistent = false;
   options.container.system_packages = {};
@@ -65464,9 +69446,16 @@ Expected<void> check_transcript(const ServerConfig& config, const Executor& exec
                     {in_quotes(*path)});
 }
 
-int verify_audit(const std::string& path) {
+int verify_audit(const ServerConfig& config) {
+  AuditProof proof;
+  if (const std::string& file = config.local.audit_key; !file.empty()) {
+    auto key = read_audit_key(file);
+    if (!key) return fail(2, concat("--audit-key: %", {key.error().message}));
+    proof.key = std::move(*key);
+  }
+  proof.last_hash = config.program->last_hash.value_or(std::string());
   bool is_whole = true;
-  const auto text = verified_audit(path, is_whole);
+  const auto text = verified_audit(*config.program->verify_audit, proof, is_whole);
   if (!text) return fail(2, text.error().message);
   return print_answer(*text, is_whole ? 0 : 1);
 }
@@ -65483,7 +69472,7 @@ int report(const ProgramConfig& call) {
 std::optional<int> answer_of_call(const ServerConfig& config) {
   const ProgramConfig& call = *config.program;
   if (call.help_all) return print(call.json ? help_json(config) : help_text(config, true)) ? 0 : 1;
-  if (call.verify_audit) return verify_audit(*call.verify_audit);
+  if (call.verify_audit) return verify_audit(config);
   if (!call.report.empty()) return report(call);
   if (call.client_config) return run_client_config(config);
   if (call.massgen_path) return print_massgen_path();
@@ -66363,7 +70352,15 @@ constexpr Option program_rows[] = {
         .value("FILE")
         .in(Option::command_line)
         .after("list-rules")
-        .help("print the lines of an audit log that are not as they were written"),
+        .help(
+            "print the lines of an audit log that are not as they were written. With --audit-key "
+            "FILE those, too, that were not written with that key. Exit status 0: there are none; "
+            "1: there are"),
+    of_program<&ProgramConfig::last_hash>("last-hash")
+        .value("HASH")
+        .in(Option::command_line)
+        .help("with --verify-audit: a hash that this log had at its end, as that printed it or as "
+              "the log of the system has it. An error when no line has it"),
     of_program<&ProgramConfig::report>("report")
         .value("FILE...")
         .in(Option::command_line)
@@ -66441,6 +70438,7 @@ Expected<void> check_program_call(ServerConfig& config) {
   if (call.replay && config.use == Option::users)
     return wrong("--replay has no commands for --profile");
   if (call.output && call.report.empty()) return wrong("--output is for --report");
+  if (call.last_hash && !call.verify_audit) return wrong("--last-hash is for --verify-audit");
   if (call.sandbox_report && !(config.use & Option::kernel))
     return wrong("--sandbox-report has nothing to tell of a container; ask --doctor");
   if (call.lists_places() && !(config.use & Option::engines))
@@ -67309,31 +71307,13 @@ bool may_read_git_identity(const SrtSettings& settings) {
   return file && may_be_read(*file, settings);
 }
 
-// Whether a name, or one that a pattern such as *.example.org stands for, is one of the denied.
-bool meet(std::string_view allowed, std::string_view denied) {
-  const std::string_view allowed_name = allowed.substr(0, allowed.find(':'));
-  const std::string_view denied_name = denied.substr(0, denied.find(':'));
-  const auto covers = [](std::string_view pattern, std::string_view name) {
-    if (pattern == "*"sv || pattern == name) return true;
-    return starts_with(pattern, "*."sv) && name.size() > pattern.size() - 1 &&
-           ends_with(name, pattern.substr(1));
-  };
-  return covers(allowed_name, denied_name) || covers(denied_name, allowed_name);
-}
-
-Expected<void> set_network(const SrtSettings& settings, ServerConfig& config) {
-  for (const std::string& allowed : settings.allowed_domains)
-    for (const std::string& denied : settings.denied_domains)
-      if (meet(in_lower_case(allowed), in_lower_case(denied)))
-        return make_error(ErrorCode::unsupported,
-                          "deniedDomains: % takes back a part of % in allowedDomains, which is not "
-                          "held here: name what is allowed",
-                          {in_quotes(denied), in_quotes(allowed)});
+void set_network(const SrtSettings& settings, ServerConfig& config) {
+  const bool has_names = !settings.allowed_domains.empty();
   config.local.allowed_domains = settings.allowed_domains;
-  config.local.sandbox.network = !settings.allowed_domains.empty() ? Network::allow
-                                 : settings.allows_local           ? Network::loopback
-                                                                   : Network::none;
-  return {};
+  if (has_names) config.local.denied_domains = settings.denied_domains;
+  config.local.sandbox.network = has_names               ? Network::allow
+                                 : settings.allows_local ? Network::loopback
+                                                         : Network::none;
 }
 
 Expected<void> apply(const SrtSettings& settings, const std::vector<std::string>& paths,
@@ -67343,7 +71323,7 @@ Expected<void> apply(const SrtSettings& settings, const std::vector<std::string>
   if (ok) grants.add_readable(paths);
   if (ok) ok = grants.add_kept();
   if (ok) ok = grants.check_denials();
-  if (ok) ok = set_network(settings, config);
+  if (ok) set_network(settings, config);
   if (ok) ok = clear_path(settings);
   if (ok && config.local.roots.empty())
     ok = make_error(ErrorCode::invalid_argument, "there is no folder that commands may start in");
@@ -67578,6 +71558,10 @@ std::string remove_toml_keys(std::string& text, const TomlTable& table,
 }  // namespace codeexec
 
 #endif  // CODEEXEC_GROUP_80
+#pragma pop_macro("check")
+#pragma pop_macro("signals")
+#pragma pop_macro("slots")
+
 #endif  // the wings
 
 // MIT License

@@ -146,6 +146,12 @@
 //   multiple definition of `codeexec::v0_1::...'    two files implement it: only one may.
 //   undefined reference to `codeexec::v0_2::...'    your files include different versions.
 //
+// MACROS OF OTHER HEADERS
+//   It may be included after any other header. What these names are as macros, in Qt's headers and
+//   in AssertMacros.h, is put away while it is read; a program that has one calls, for example,
+//   (executor.check)(command).
+//   MACROS check signals slots
+//
 // VENDORING TWICE
 //   A library that carries its own copy renames it, in all of its files:
 //     #define codeexec acme_codeexec
@@ -160,6 +166,9 @@
 // The licence is at the end.
 #ifndef CODEEXEC_HPP
 #define CODEEXEC_HPP
+
+// each macro: #pragma push_macro("MACRO")
+// each macro: #undef MACRO
 
 #include "base/version.hpp"
 
@@ -187,6 +196,8 @@
 #include "terminal/terminal.hpp"
 #include "tools/tools.hpp"
 
+// each macro: #pragma pop_macro("MACRO")
+
 #endif  // CODEEXEC_HPP
 
 // Editors that cannot know about the macro should still colour the code below.
@@ -201,6 +212,9 @@
 #endif
 
 // any wing
+
+// each macro: #pragma push_macro("MACRO")
+// each macro: #undef MACRO
 
 // What the parts share. Wings in files of their own find each other's by its name.
 #if !defined(CODEEXEC_INNER)
@@ -222,6 +236,7 @@
 #include "base/memory.cpp"
 #include "base/names.cpp"
 #include "base/sha256.cpp"
+#include "base/sha256_blocks.cpp"
 #include "base/text.cpp"
 #include "base/utf8.cpp"
 
@@ -260,12 +275,22 @@
 #include "shell/walker.cpp"
 #include "shell/words.cpp"
 
+#include "policy/allowance.cpp"
 #include "policy/case.cpp"
+#include "policy/code.cpp"
+#include "policy/code_input.cpp"
+#include "policy/code_lexer.cpp"
+#include "policy/code_reader.cpp"
+#include "policy/code_strings.cpp"
 #include "policy/file_table.cpp"
 #include "policy/file_uses.cpp"
 #include "policy/find.cpp"
+#include "policy/git.cpp"
+#include "policy/host_access.cpp"
 #include "policy/interpreters.cpp"
 #include "policy/judge.cpp"
+#include "policy/known_output.cpp"
+#include "policy/links.cpp"
 #include "policy/lists.cpp"
 #include "policy/modes.cpp"
 #include "policy/nested_shells.cpp"
@@ -358,13 +383,16 @@
 
 #include "proxy/addresses.cpp"
 #include "proxy/connection.cpp"
+#include "proxy/parent.cpp"
 #include "proxy/proxy.cpp"
 #include "proxy/requests.cpp"
 #include "proxy/resolver.cpp"
 #include "proxy/rules.cpp"
 
 #include "audit/file.cpp"
+#include "audit/log.cpp"
 #include "audit/record.cpp"
+#include "audit/syslog.cpp"
 
 #include "agent/agent.cpp"
 #include "agent/command.cpp"
@@ -501,6 +529,8 @@
 #include "program/toml_edit.cpp"
 
 // with --only: #pragma GCC diagnostic pop
+// each macro: #pragma pop_macro("MACRO")
+
 #endif  // the wings
 
 // MIT License

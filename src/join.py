@@ -28,8 +28,9 @@ import sys
 SRC = pathlib.Path(__file__).resolve().parent
 HEADER, COMMAND = SRC.parent / "codeexec.hpp", "python3 src/join.py"
 # Of the manual's tables: a section with its needs, those in parentheses for its declarations alone;
-# a wing with its sections.
+# a wing with its sections; the macros of other headers.
 ROW = re.compile(r"//   ([a-z]+) +needs: (\S+(?: \S+)*)")
+MACROS = re.compile(r"//   MACROS ([a-z ]+)$")
 WING = re.compile(r"//   CODEEXEC_IMPLEMENT_([A-Z]+) +([a-z]+(?: [a-z]+)*)$")
 PAGE = "report/page_internal.hpp"
 CONTINUED = re.compile(r"\n//                       (?=\S)")  # in the next line of the table
@@ -44,6 +45,7 @@ REOPENED = [
 ]
 ONLY = "// with --only: "  # begins a line of the frame that a header of some sections has
 EACH_WING = "// each wing: "  # begins a line of the frame that becomes one for each
+EACH_MACRO = "// each macro: "
 ANY_WING = "// any wing"  # a line of the frame that becomes the beginning of an #if
 
 
@@ -160,6 +162,7 @@ def joined(named):
     needs, declared, defined = sections(frame, named)
     wing_of = wings_of(frame, needs)
     all_wings = list(dict.fromkeys(wing_of.values()))
+    macros = [name for row in filter(None, map(MACROS.match, frame)) for name in row[1].split()]
     wants = wanted_by(frame, wing_of)
     command = f"{COMMAND} --only {' '.join(named)}" if named else COMMAND
     lines, done = [], set()
@@ -209,6 +212,8 @@ def joined(named):
                 write_parts()
             if line.startswith(EACH_WING):
                 lines += [line[len(EACH_WING) :].replace("WING", wing) for wing in all_wings]
+            elif line.startswith(EACH_MACRO):
+                lines += [line[len(EACH_MACRO) :].replace("MACRO", macro) for macro in macros]
             elif line == ANY_WING:
                 lines += condition("#if !defined(CODEEXEC_IMPLEMENTED) && ", all_wings, all_wings)
             elif named or not line.startswith(ONLY):

@@ -22,6 +22,7 @@ _codeexec_mcp() {
 --sandbox
 --network
 --allow-domains
+--deny-domains
 --private-home
 --unix-sockets
 --shared-memory
@@ -59,6 +60,8 @@ _codeexec_mcp() {
 --disable-tool
 --full-results
 --audit-file
+--audit-key
+--audit-syslog
 --audit-output
 --transcript
 --spill-dir
@@ -136,6 +139,7 @@ _codeexec_mcp() {
 --list-rules
 --list-domains
 --verify-audit
+--last-hash
 --report
 --output
 --replay
@@ -161,7 +165,7 @@ _codeexec_mcp() {
     --sandbox) words='off best-effort strict' ;;
     --network) words='host none loopback allow' ;;
     --private-home) words='off command executor' ;;
-    --shell|--audit-file|--transcript|--docker-log-file|--place-agent-path|--place-agent|--kubernetes-pod-template|--config|--write|--verify-audit|--report|--output|--replay) compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
+    --shell|--audit-file|--audit-key|--transcript|--docker-log-file|--place-agent-path|--place-agent|--kubernetes-pod-template|--config|--write|--verify-audit|--report|--output|--replay) compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
     --docker-image-policy) words='never missing always' ;;
     --docker-network-mode) words='none bridge host' ;;
     --profile) words='commands user-container' ;;

@@ -3,16 +3,18 @@
 //   step of append()  what is done, and what happens if it fails               function
 //   same file?        gone or replaced: it is made anew; a notice              open_file()
 //   lock              not to be had in about 200 ms: goes on without it        lock()
-//   follow            finds the end and the last hash; shorter: a notice       follow()
+//   own last line     shorter, or another line is there: a notice              follow()
+//   follow            finds the end and the last hash                          follow()
 //   write             this record and those that wait, one write() for each    write_line()
 //   keep              those not written wait; above 1 MiB the oldest are lost  append()
-//   memory            without it for a step the record waits, or it is lost    append()
+//   memory            without it for a step the record waits, or is lost       append()
 //
-// Of a device the first three steps are left out. What holds: append() takes these steps under its
-// mutex, for one record at a time, in the thread that ends the command. A record that fails is a
-// note for the caller, and no failure of the command. Other processes write to the file: what is in
-// it is read only as a hash of the last line, which must have the form of one. The chain shows
-// changes; it does not prevent them.
+// Of a device all but the last three are left out. What holds: append() takes these steps for one
+// record at a time, in the thread that ends the command. A record that fails is a note for the
+// caller, and no failure of the command. Other processes write to the file: what is in it is read
+// only as the hash of a line, which must have the form of one. The chain shows changes; it does not
+// prevent them. Who can write to the file can make a chain of his own from any line on: while this
+// program runs, it misses its own last line then; with a key, who lacks it can make none.
 
 #include "audit/audit.hpp"
 #include "audit/audit_internal.hpp"
@@ -20,63 +22,25 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"
-#include "executor/executor_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 inline namespace inner {
 
-std::string_view audit_hash(std::string_view line) {
+AuditHash audit_hash(std::string_view line) {
   const std::size_t end_size = audit_end.size() + sha256_digits + 2;
   if (line.size() < audit_begin.size() + end_size || !starts_with(line, audit_begin)) return {};
   line.remove_prefix(line.size() - end_size);
-  if (!starts_with(line, audit_end) || !ends_with(line, "\"}"sv)) return {};
-  const std::string_view hash = line.substr(audit_end.size(), sha256_digits);
-  return hash.find_first_not_of("0123456789abcdef") == hash.npos ? hash : std::string_view();
+  const bool keyed = starts_with(line, keyed_audit_end);
+  if ((!keyed && !starts_with(line, audit_end)) || !ends_with(line, "\"}"sv)) return {};
+  const std::string_view digits = line.substr(audit_end.size(), sha256_digits);
+  if (digits.find_first_not_of("0123456789abcdef") != digits.npos) return {};
+  return {digits, keyed};
 }
 
-}  // namespace inner
-
-namespace {
-
-// The audit log as a file. Several programs may have one on the same file: each line is one write()
-// under a lock of the file.
-class AuditFile final : public AuditLog {
- public:
-  // Accepts only files that take every write at once: a pipe would block the commands, or end the
-  // host with SIGPIPE.
-  //   Errors: invalid_argument; io, and others of the system.
-  Expected<void> open(const std::string& path);
-  std::string append(const AuditRecord& record) override;
-
- private:
-  // Of records that could not be written; the oldest are dropped.
-  static constexpr std::size_t max_waiting = std::size_t{1} << 20;
-
-  // The steps of append(). `is_kept`: the record is among those that wait.
-  std::string try_append(const AuditRecord& record, bool& is_kept);
-  int open_file();
-  bool lock() const;
-  std::string follow();
-  int write_line(std::string_view record);
-
-  std::string path_ = {};
-  std::string name_ = {};
-  UniqueFd folder_ = {};
-  std::mutex mutex_ = {};
-  UniqueFd file_ = {};
-  bool regular_ = false;
-  bool locked_ = false;
-  off_t size_ = -1;            // of the file after our last line
-  std::string previous_ = {};  // the hash of its last line
-  std::string notice_ = {};    // for the next record
-  bool cut_ = false;           // its last line has no end
-  std::string waiting_ = {};   // one record a line
-  std::uint64_t lost_ = 0;
-};
-
-Expected<void> AuditFile::open(const std::string& path) {
+Expected<void> AuditFile::open(const std::string& path, std::string key) {
+  key_ = std::move(key);
   const std::string subject = concat("audit_file: %", {in_quotes(path)});
   if (has_nul(path)) return make_error(ErrorCode::invalid_argument, "% has a NUL byte", {subject});
   const std::size_t slash = path.rfind('/');
@@ -103,6 +67,7 @@ int AuditFile::open_file() {
   regular_ = S_ISREG(status.st_mode);
   file_ = std::move(fd);
   size_ = -1;
+  own_end_ = -1;
   return 0;
 }
 
@@ -118,12 +83,28 @@ bool AuditFile::lock() const {
   return false;
 }
 
-// Finds the end of the file, which other processes may have moved, and its last hash. Returns a
-// note for the operator, or an empty text.
-std::string AuditFile::follow() {
+// Whether our last line still ends where it did, with its hash. What stands before it is in that
+// hash, as far as the chain goes.
+bool AuditFile::has_own_line() const {
+  const std::string wanted = concat("%\"}\n", {own_hash_});
+  std::string found(wanted.size(), '\0');
+  const auto count = static_cast<off_t>(wanted.size());
+  const ssize_t got = ::pread(file_.get(), found.data(), found.size(), own_end_ - count);
+  return got == count && found == wanted;
+}
+
+// Finds the end of the file, which other processes may have moved, and its last hash. Returns what
+// the operator must know of it, or null.
+const char* AuditFile::follow() {
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0 || status.st_size == size_) return {};
-  const bool is_cut = status.st_size < size_;
+  if (::fstat(file_.get(), &status) != 0) return nullptr;
+  const char* noticed = nullptr;
+  if (status.st_size < size_)
+    noticed = "the file had become shorter";
+  else if (own_end_ >= 0 && !has_own_line())
+    noticed = "the last record of this program was not there any more";
+  if (noticed) own_end_ = -1;
+  if (!noticed && status.st_size == size_) return nullptr;
   size_ = status.st_size;
   cut_ = false;
   // An empty file goes on with what was the last hash elsewhere.
@@ -134,20 +115,21 @@ std::string AuditFile::follow() {
     std::string_view line(end, got > 0 ? static_cast<std::size_t>(got) : 0);
     cut_ = line.empty() || line.back() != '\n';
     if (!cut_) line.remove_suffix(1);
-    previous_ = audit_hash(concat({audit_begin, line}));
+    previous_ = audit_hash(concat({audit_begin, line})).digits;
   }
-  return is_cut ? "the file had become shorter" : "";
+  return noticed;
 }
 
 // An errno, or 0.
 int AuditFile::write_line(std::string_view record) {
   std::string line = concat("%%%\",", {cut_ ? "\n" : "", audit_begin, previous_});
   const std::size_t begin = cut_ ? 1 : 0;
-  if (!notice_.empty()) append_all(line, "\"notice\":\"%\",", {notice_});
+  if (!notice_.empty()) append_all(line, "%%\",", {audit_notice, notice_});
   if (lost_ > 0) append_all(line, "\"lost\":%,", {lost_});
   line += record.substr(1, record.size() - 2);
-  std::string hash = sha256(std::string_view(line).substr(begin));
-  append_all(line, "%%\"}\n", {audit_end, hash});
+  std::string hash = keyed_sha256(key_, std::string_view(line).substr(begin));
+  append_all(line, "%%\"}\n", {key_.empty() ? audit_end : keyed_audit_end, hash});
+  std::string previous = hash;  // once it is written nothing takes memory
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
@@ -157,7 +139,10 @@ int AuditFile::write_line(std::string_view record) {
     return error;
   }
   if (size_ >= 0) size_ += written;
-  previous_ = std::move(hash);
+  // Without the lock others may have written, too, so that it stands elsewhere.
+  own_end_ = locked_ ? size_ : -1;
+  own_hash_ = std::move(hash);
+  previous_ = std::move(previous);
   cut_ = false;
   notice_.clear();
   lost_ = 0;
@@ -165,21 +150,20 @@ int AuditFile::write_line(std::string_view record) {
 }
 
 // Without memory for all of it nothing is known of the file but what it will say the next time.
-std::string AuditFile::append(const AuditRecord& record) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+std::string AuditFile::append(std::string_view record) {
   std::string note;
   bool is_kept = false;
   const bool has_memory = enough_memory([&] { note = try_append(record, is_kept); });
   if (std::exchange(locked_, false)) ::flock(file_.get(), LOCK_UN);
   if (has_memory) return note;
   size_ = -1;
-  if (!is_kept) ++lost_;
+  if (!is_kept) lose_record();
   return concat("the audit record could not be written to %: %", {in_quotes(path_), out_of_memory});
 }
 
 // A record that was written comes with a note, too, if the file had been replaced or become
 // shorter.
-std::string AuditFile::try_append(const AuditRecord& record, bool& is_kept) {
+std::string AuditFile::try_append(std::string_view record, bool& is_kept) {
   std::string problem;
   int error = 0;
   if (regular_) {
@@ -197,10 +181,9 @@ std::string AuditFile::try_append(const AuditRecord& record, bool& is_kept) {
   }
   locked_ = error == 0 && regular_ && lock();
   if (error == 0 && regular_) {
-    const std::string noticed = follow();
-    if (!noticed.empty()) problem = notice_ = noticed;
+    if (const char* const noticed = follow()) problem = notice_ = noticed;
   }
-  waiting_ += concat("%\n", {to_json(record).dump()});
+  waiting_ += concat("%\n", {record});
   is_kept = true;
   std::string_view rest = waiting_;
   const auto write = [&] {
@@ -223,13 +206,7 @@ std::string AuditFile::try_append(const AuditRecord& record, bool& is_kept) {
   return problem.empty() ? problem : concat("audit log %: %", {in_quotes(path_), problem});
 }
 
-}  // namespace
-
-Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path) {
-  auto file = new_shared<AuditFile>();
-  if (auto ok = file->open(path); !ok) return ok.failure();
-  return std::shared_ptr<AuditLog>(std::move(file));
-}
+}  // namespace inner
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -5,10 +5,10 @@
 // bytes may be in them: the writer of JSON makes valid text of them.
 //
 //   part of a record       bound                                        function
-//   names of the caller    1 KiB each, cut by Gate::record_of()         to_json()
-//   command, code          16 KiB each; then the whole size is named    to_json()
+//   names of the caller    1 KiB each, cut by Gate::record_of()         audit_json()
+//   command, code          16 KiB each; then the whole size is named    audit_json()
 //   verdict                of the gate and of the person who was asked  set_verdict_fields()
-//   output                 max_output of each stream; size and hash     to_json()
+//   output                 max_output of each stream; size and hash     audit_json()
 //   connections            100; then how many there were besides        connections_of()
 //   sandbox and place      -                                            set_sandbox_fields()
 
@@ -89,9 +89,15 @@ void set_verdict_fields(Json& object, const Result& r) {
 
 }  // namespace
 
+Json to_json(const AuditRecord& record) {
+  return audit_json(record, longest_audited_text, record.max_output);
+}
+
+inline namespace inner {
+
 // The result is valid during the call. Members whose value says nothing are left out, as audit.hpp
 // marks them by `?`.
-Json to_json(const AuditRecord& record) {
+Json audit_json(const AuditRecord& record, std::size_t longest_text, std::size_t max_output) {
   const Result& r = *record.result;
   const auto milliseconds = [](std::chrono::microseconds span) {
     return static_cast<double>(span.count()) / 1000.0;
@@ -110,8 +116,8 @@ Json to_json(const AuditRecord& record) {
   set_known(object, "shell_id"sv, record.caller.shell_id);
   set_text("tool"sv, record.caller.tool);
   const auto set_cut = [&](std::string_view field, const std::string& text) {
-    set_text(field, std::string(utf8_prefix(text, longest_audited_text)));
-    if (text.size() > longest_audited_text) object.set(concat("%_bytes", {field}), text.size());
+    set_text(field, std::string(utf8_prefix(text, longest_text)));
+    if (text.size() > longest_text) object.set(concat("%_bytes", {field}), text.size());
   };
   set_cut("command"sv, r.command);
   if (!record.code.empty()) set_cut("code"sv, record.code);
@@ -133,8 +139,7 @@ Json to_json(const AuditRecord& record) {
     object.set(concat("%_bytes", {field}), counts.total_bytes);
     if (counts.total_bytes == 0) return;
     set_known(object, concat("%_sha256", {field}), counts.sha256);
-    if (record.max_output > 0)
-      set_text(field, head_and_tail(text, record.max_output, counts.total_bytes));
+    if (max_output > 0) set_text(field, head_and_tail(text, max_output, counts.total_bytes));
   };
   set_stream("stdout"sv, r.out, r.out_counts);
   set_stream("stderr"sv, r.err, r.err_counts);
@@ -143,6 +148,8 @@ Json to_json(const AuditRecord& record) {
   set_sandbox_fields(object, r);
   return object;
 }
+
+}  // namespace inner
 
 }  // namespace v0_1
 }  // namespace codeexec

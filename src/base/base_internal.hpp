@@ -7,22 +7,37 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+inline namespace inner {
+
+using Sha256State = std::array<std::uint32_t, 8>;
+inline constexpr std::size_t sha256_block_size = 64;
+
+// Takes blocks into the state of a hash.
+using Sha256Blocks = void (*)(Sha256State& state, const unsigned char* blocks, std::size_t count);
+Sha256Blocks plain_sha256();
+// By instructions of the processor. Null: it has none, or the compiler knows none.
+Sha256Blocks fast_sha256();
+
+}  // namespace inner
+
 namespace detail {
 
 // SHA-256 of what comes in pieces.
 class Sha256 {
  public:
+  Sha256() : Sha256(fast_sha256()) {}
+  // Null: in plain C++.
+  explicit Sha256(Sha256Blocks take_blocks);
   void add(std::string_view bytes);
   // Of all that was added so far, in 64 hexadecimal digits.
   std::string hex() const;
 
  private:
-  void take_block(const unsigned char* block);
-
-  std::uint32_t state_[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                             0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  Sha256Blocks take_blocks_;
+  Sha256State state_ = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                        0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   std::uint64_t size_ = 0;
-  unsigned char block_[64] = {};
+  unsigned char block_[sha256_block_size] = {};  // the last one, as far as it has come
 };
 
 }  // namespace detail

@@ -60,6 +60,7 @@
 #include <netdb.h>
 #include <netinet/tcp.h>
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>

@@ -279,6 +279,8 @@ Expected<UserContainers> create_user_containers(ServerConfig& config) {
   options.policy = config.local.policy;
   if (config.local.timeout.count() != 0) options.timeout = config.local.timeout;
   options.audit_file = config.local.audit_file;
+  options.audit_key = config.local.audit_key;
+  options.audit_syslog = config.local.audit_syslog;
   options.audit_output = config.local.audit_output;
   auto containers = UserContainers::create(options, config.wings);
   if (!containers) return in_words_of_containers(containers.error());

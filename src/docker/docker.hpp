@@ -302,7 +302,10 @@ struct UserContainerOptions {
   std::uint64_t max_artifact = std::uint64_t{50} << 20;     // bytes of a file that is handed over
   std::chrono::milliseconds timeout = std::chrono::seconds(30);  // of a command
   PolicyOptions policy = PolicyOptions();  // of commands; its enable_sudo is set
-  std::string audit_file = {};             // of all that is done for users; see ExecutorOptions
+  // Of all that is done for users; see ExecutorOptions.
+  std::string audit_file = {};
+  std::string audit_key = {};
+  std::string audit_syslog = {};
   std::size_t audit_output = 0;
 };
 

@@ -222,6 +222,8 @@ Expected<std::shared_ptr<UserContainers::User>> UserContainers::User::create(
       general.policy = options.policy;
       general.policy.enable_sudo = true;  // chmod is harmless where no user can gain rights
       general.audit_file = options.audit_file;
+      general.audit_key = options.audit_key;
+      general.audit_syslog = options.audit_syslog;
       general.audit_output = options.audit_output;
       general.timeout = options.timeout;
       general.max_timeout = std::max(general.max_timeout, options.timeout);

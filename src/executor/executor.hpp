@@ -117,7 +117,8 @@ struct Command {
   bool background = false;
   // The shell that reads `script`: a program that knows -c. Empty: the executor's.
   std::string interpreter = {};
-  // What `argv` is given to run in a file, for the audit record. No policy reads it.
+  // What `argv` is given to run in a file, which is its last word: judged by Guard::judge_code(),
+  // and kept in the audit record.
   std::string code = {};
 
   // Live output as raw bytes, and a sign of life every `heartbeat`. Called by the caller of run(),
@@ -290,6 +291,16 @@ struct ExecutorOptions {
   // lead to public addresses, or to addresses that are listed, too. What is refused is in a note of
   // the result. A place has no way to the world by this but through this host.
   std::vector<std::string> allowed_domains = {};
+  // What they may not reach, whatever is allowed: names, addresses and sets as above, each with a
+  // port or for all of them, and with a reason for the caller behind a `=`
+  // ("*.example.org=use the mirror").
+  std::vector<std::string> denied_domains = {};
+  // Where the world is behind another proxy: http://[USER:PASSWORD@]HOST[:PORT], through which all
+  // connections go but those to this host and to direct_domains, which are as in NO_PROXY (a name
+  // with all below it, an address, "*"). It resolves the names, so that addresses are not judged
+  // here; commands do not see its credentials.
+  std::string parent_proxy = {};
+  std::vector<std::string> direct_domains = {};
   // Where commands have a HOME that is not this process's user's, in a private home or a container,
   // and no .gitconfig in it, there is one with that user's user.name and user.email, as his own
   // files for git say them when the executor is made, so that `git commit` works; with nothing else
@@ -302,11 +313,20 @@ struct ExecutorOptions {
   // One line of JSON per command, appended; made with mode 0600. Like spill_dir, it must not lie
   // where a sandbox or container lets commands write. Each begins with "previous", the hash of the
   // line before it, and ends with "hash", the SHA-256 of all that stands before that member, so
-  // that `codeexec-mcp --verify-audit` sees what was changed, left out or put in (but for the whole
-  // file replaced, or its last lines cut off: keep the last hash elsewhere to notice that).
-  // Several programs may write to one file. A file that goes away is made anew, which a member
-  // "notice" reports. What cannot be written waits in memory, up to 1 MiB.
+  // that `codeexec-mcp --verify-audit` sees what was changed, left out or put in. While a program
+  // writes to it, it also notices when its own last record is gone, or the file: a member "notice"
+  // of the next record and a note of that result report it. What is replaced or cut off when no
+  // program writes shows by a key, by the last hash kept elsewhere, or by the log of the system.
+  // Several programs may write to one file. What cannot be written waits in memory, up to 1 MiB.
   std::string audit_file = {};
+  // A file of at least 16 bytes (at most 4 KiB) that is the key of the hashes: "hmac" in place of
+  // "hash", HMAC-SHA-256. Without it no line can be made that --verify-audit accepts with it. It
+  // must lie where commands can neither read nor write.
+  std::string audit_key = {};
+  // The socket of the log of the system, usually /dev/log: each record goes there, too, in the form
+  // of RFC 5424, without output and with at most 2 KiB of the command; "hash" is that of its line
+  // in audit_file. What cannot be sent is a note of the result.
+  std::string audit_syslog = {};
   std::size_t audit_output = 0;  // bytes of each stream in a record, its head and its tail; 0: none
   // Called in the thread that ends the command, for one at a time. It must not wait for another
   // command of this executor, which could not be recorded meanwhile.
@@ -322,11 +342,10 @@ class CommandNetwork;  // internal: what serves connections of commands by the n
 struct ExecutorWings {
   // Of ExecutorOptions::policy.
   Expected<std::shared_ptr<const Guard>> (*guard)(const PolicyOptions& policy) = nullptr;
-  // Of audit_file.
-  Expected<std::shared_ptr<AuditLog>> (*audit)(const std::string& path) = nullptr;
+  // Of audit_file and audit_syslog.
+  Expected<std::shared_ptr<AuditLog>> (*audit)(const ExecutorOptions& options) = nullptr;
   // Of allowed_domains.
-  Expected<std::shared_ptr<CommandNetwork>> (*network)(const std::vector<std::string>& domains) =
-      nullptr;
+  Expected<std::shared_ptr<CommandNetwork>> (*network)(const ExecutorOptions& options) = nullptr;
   // Judges the commands in place of a policy, whose lists and rules are errors then. Without this
   // and `guard` no command is judged; delete_guard and roots that are not writable are errors, too.
   std::shared_ptr<const Guard> own_guard = {};
@@ -335,8 +354,8 @@ struct ExecutorWings {
 };
 
 // Defined in the wings TOOLS and NETWORK; create_guard() in POLICY.
-Expected<std::shared_ptr<AuditLog>> open_audit_log(const std::string& path);
-Expected<std::shared_ptr<CommandNetwork>> open_network(const std::vector<std::string>& domains);
+Expected<std::shared_ptr<AuditLog>> open_audit_log(const ExecutorOptions& options);
+Expected<std::shared_ptr<CommandNetwork>> open_network(const ExecutorOptions& options);
 
 // Inline, so that only a program that calls it needs those wings.
 inline ExecutorWings ExecutorWings::all() {

@@ -211,11 +211,24 @@ Expected<void> Executor::Gate::set_up_guards() {
 Expected<void> Executor::Gate::set_up_audit(const ExecutorWings& wings) {
   char name[256] = {};
   if (::gethostname(name, sizeof name - 1) == 0) host = name;
-  if (options.audit_file.empty()) return {};
+  const bool has_file = !options.audit_file.empty();
+  if (!options.audit_key.empty()) {
+    if (!has_file)
+      return make_error(ErrorCode::invalid_argument, "audit_key: it needs an audit_file");
+    const auto key = canonical_path(options.audit_key);
+    if (!key) return with_prefix("audit_key: ", {}, key.error());
+    if (paths.restricted() ? paths.permission(*key) != Permission::none
+                           : codeexec::is_within(*key, options.workspace))
+      return make_error(ErrorCode::invalid_argument,
+                        "audit_key: % lies where commands may read: choose a place outside",
+                        {in_quotes(*key)});
+  }
+  if (!has_file && options.audit_syslog.empty()) return {};
   if (!wings.audit)
     return make_error(ErrorCode::invalid_argument,
-                      "audit_file: this executor was made without an audit log, which it needs");
-  auto opened = wings.audit(options.audit_file);
+                      "audit_%: this executor was made without an audit log, which it needs",
+                      {has_file ? "file" : "syslog"});
+  auto opened = wings.audit(options);
   if (!opened) return opened.failure();
   audit = std::move(*opened);
   return {};
@@ -264,14 +277,27 @@ bool Executor::Admission::check_form(const Command& command) {
 
 // A question is no refusal yet: the checks after this may refuse the command, and then no person is
 // asked. The files of the command are looked for only if a check or the caller needs them.
-bool Executor::Admission::check_policy(const Gate& gate, const std::string& work_dir,
-                                       Judgement& judgement, bool in_full) {
+bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
+                                       const std::string& work_dir, Judgement& judgement,
+                                       bool in_full) {
   judgement = gate.guard->judge(result.command, work_dir, in_full || gate.guards_files());
   const Verdict& verdict = judgement.verdict;
   if (verdict.must_ask)
     question = verdict;
   else if (!verdict)
     reject(verdict.rule, "%", {verdict.message}, verdict.begin, verdict.end);
+  if (!admitted() || command.code.empty() || command.argv.empty()) return admitted();
+  // The last word is the file that the code is in.
+  const Verdict of_code =
+      gate.guard->judge_code({command.argv.begin(), command.argv.end() - 1}, command.code, work_dir)
+          .verdict;
+  if (of_code) return true;
+  if (!of_code.must_ask)
+    reject(of_code.rule, "%", {of_code.message}, 0, result.command.size());
+  else if (!question.must_ask)
+    question = of_code;
+  question.end = std::min(question.end, result.command.size());
+  question.begin = std::min(question.begin, question.end);
   return admitted();
 }
 
@@ -337,7 +363,8 @@ void Executor::Admission::screen(const Executor& executor, const Command& given,
   auto found = executor.open_work_dir(command.work_dir, &path);
   const std::string& work_dir = path.empty() ? options.workspace : path;
   const bool in_session_folder = command.work_dir != given.work_dir;
-  if (check_policy(gate, work_dir, judgement, in_full) && check_timeout(options, command) &&
+  if (check_policy(gate, command, work_dir, judgement, in_full) &&
+      check_timeout(options, command) &&
       check_work_dir(gate, command, in_session_folder, std::move(found), path) &&
       gate.guards_files())
     check_files(executor, command, judgement);

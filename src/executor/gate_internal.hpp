@@ -103,8 +103,8 @@ struct Executor::Admission {
   bool follow_session(const std::string& text, std::vector<std::string>& words);
   // Each of these returns whether the command is still admitted.
   bool check_form(const Command& command);
-  bool check_policy(const Gate& gate, const std::string& work_dir, Judgement& judgement,
-                    bool in_full);
+  bool check_policy(const Gate& gate, const Command& command, const std::string& work_dir,
+                    Judgement& judgement, bool in_full);
   bool check_timeout(const ExecutorOptions& options, const Command& command);
   bool check_work_dir(const Gate& gate, const Command& command, bool in_session_folder,
                       Expected<UniqueFd>&& found, const std::string& path);

@@ -80,12 +80,14 @@ Expected<std::shared_ptr<CommandNetwork>> make_network(const ExecutorOptions& op
                           ? "network: 'allow' needs allowed_domains: the names that commands may "
                             "reach"
                           : "allowed_domains: it needs network allow");
+  if (!wanted && !options.denied_domains.empty())
+    return make_error(ErrorCode::invalid_argument, "denied_domains: it needs network allow");
   if (!wanted) return std::shared_ptr<CommandNetwork>();
   if (!wings.network)
     return make_error(
         ErrorCode::invalid_argument,
         "allowed_domains: this executor was made without what serves names, which it needs");
-  return wings.network(options.allowed_domains);
+  return wings.network(options);
 }
 
 std::string describe_network(const std::shared_ptr<CommandNetwork>& network, const char* loopback) {

@@ -30,7 +30,8 @@ inline namespace inner {
 Expected<void> check_out_of_reach(const ExecutorOptions& options,
                                   const std::vector<std::string>& writable) {
   const std::pair<const char*, const std::string&> own[] = {{"spill_dir", options.spill_dir},
-                                                            {"audit_file", options.audit_file}};
+                                                            {"audit_file", options.audit_file},
+                                                            {"audit_key", options.audit_key}};
   for (const auto& [option, given] : own) {
     if (given.empty()) continue;
     const auto path = canonical_path(given);

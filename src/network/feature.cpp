@@ -39,6 +39,13 @@ constexpr Option network_rows[] = {
         .help(
             "with network allow: example.org '*.x.org'. Names of hosts, with a port "
             "(github.com:22) or without, and sets of names (python): --list-domains prints these"),
+    Option::of<&ServerConfig::local, &LocalOptions::denied_domains>("deny-domains")
+        .value("NAME[=REASON]...")
+        .in(Option::confinement)
+        .where(Option::commands)
+        .help(
+            "with network allow: not these, whatever is allowed. On any port, or with a port; the "
+            "model is given the reason"),
     Option::of<&ServerConfig::invocation, &Invocation::list_domains>("list-domains")
         .in(Option::command_line)
         .after("list-rules")
@@ -48,6 +55,28 @@ static_assert(are_complete(network_rows),
               "a row lacks a column, or has one that its kind has no use for");
 
 void begin_network(ServerConfig& config) { config.wings.network = open_network; }
+
+// A variable of this process, in the spelling that curl takes first.
+const char* variable_of(const char* lower, const char* upper) {
+  const char* const value = std::getenv(lower);
+  return value ? value : std::getenv(upper);
+}
+
+// Uses the proxy that programs of this user go through, if it is one that can be used.
+Expected<void> settle_network(ServerConfig& config) {
+  LocalOptions& local = config.local;
+  const char* const url = variable_of("https_proxy", "HTTPS_PROXY");
+  if (local.allowed_domains.empty() || !url || !*url) return {};
+  if (!starts_with(in_lower_case(url), "http://"sv)) {
+    warn("HTTPS_PROXY is no http:// proxy: commands do not go through it");
+    return {};
+  }
+  local.parent_proxy = url;
+  const char* const direct = variable_of("no_proxy", "NO_PROXY");
+  std::string_view rest = direct ? direct : "";
+  while (!rest.empty()) local.direct_domains.push_back(std::string(take_part(rest, ',')));
+  return {};
+}
 
 std::optional<int> answer_of_network(const ServerStep& step) {
   if (step.moment == ServerStep::called && step.config.invocation.list_domains)
@@ -59,6 +88,7 @@ constexpr Feature network_feature = [] {
   Feature feature;
   feature.options = [] { return Rows<Option>(network_rows); };
   feature.begin = begin_network;
+  feature.settle = settle_network;
   feature.answer = answer_of_network;
   return feature;
 }();

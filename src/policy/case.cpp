@@ -21,12 +21,13 @@ std::size_t Case::rank_of(Rule rule) const {
 }
 
 void Case::refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
-                  std::string_view detail) {
+                  std::string_view detail, std::string_view instead) {
   const RuleTexts& texts = texts_of(rule);
-  refuse_as(new_rank, texts.name,
-            concat("Potentially dangerous command detected: % (%); %",
-                   {texts.message, detail, texts.instead}),
-            begin, end);
+  refuse_as(
+      new_rank, texts.name,
+      concat("Potentially dangerous command detected: % (%); %",
+             {texts.message, detail, instead.empty() ? std::string_view(texts.instead) : instead}),
+      begin, end);
 }
 
 void Case::refuse_as(std::size_t new_rank, std::string_view name, std::string message,
@@ -59,7 +60,8 @@ void UnsetVariables::note(const shell::Command& command) {
   if (is_any(name, "source", ".")) trust_all();
   for (const shell::Word& word : command.words) {
     // A script that tests a variable knows that it may be empty.
-    if (tests && word.unset) names_.push_back(std::uint32_t{word.unset});
+    for (const std::uint16_t variable : word.unset)
+      if (tests && variable) names_.push_back(std::uint32_t{variable});
     if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
                                                        word.text.find('u') != std::string::npos)))
       trust_all();
@@ -72,31 +74,38 @@ bool UnsetVariables::is_set(std::uint16_t name) const {
   return false;
 }
 
+bool UnsetVariables::is_one_set(const std::array<std::uint16_t, 4>& names) const {
+  return std::any_of(names.begin(), names.end(),
+                     [this](std::uint16_t name) { return name != 0 && is_set(name); });
+}
+
 void UnsetVariables::check_removal(const Case& judged, const shell::Command& command,
                                    const Part& part) {
   constexpr std::size_t most = 16;
   const shell::Word& word = *part.word;
-  if (!word.unset || command.defined || all_trusted_ || removals_.size() == most) return;
-  // Take the variable, which is the only unknown part, out of the word. Nothing but / or /* is
+  if (!word.unset[0] || command.defined || all_trusted_ || removals_.size() == most) return;
+  // Take the variables, which are all that is not known, out of the word. Nothing but / or /* is
   // left of a dangerous one.
-  const std::size_t at = word.text.find('\0');
   std::string text = word.text;
-  if (at == std::string::npos || text.find('\0', at + 1) != std::string::npos) return;
-  text.erase(at, 1);
+  text.erase(std::remove(text.begin(), text.end(), '\0'), text.end());
+  const auto variables = std::count_if(word.unset.begin(), word.unset.end(),
+                                       [](std::uint16_t name) { return name != 0; });
+  if (word.text.size() - text.size() != static_cast<std::size_t>(variables)) return;
   PathText path;
   enter(path, text, false);
   const bool sweeping = path.names.size() == 1 && word.glob && sweeps(path.names[0]);
   if (path.root != PathText::Root::slash || (!path.names.empty() && !sweeping)) return;
-  if (is_set(word.unset)) return;
+  if (is_one_set(word.unset)) return;
   for (const std::string_view name : given_variables.list())
-    if (hash_of_name(name) == word.unset) return;
+    for (const std::uint16_t variable : word.unset)
+      if (hash_of_name(name) == variable) return;
   removals_.push_back({word.unset, word.begin, word.end,
                        concat("% is % then", {shown(judged.written(word)), text_of(path)})});
 }
 
 void UnsetVariables::finish(Case& judged) const {
   for (const Removal& removal : removals_)
-    if (judged.wants(Rule::rm_unset_variable) && !(trapped_ && is_set(removal.name)))
+    if (judged.wants(Rule::rm_unset_variable) && !(trapped_ && is_one_set(removal.names)))
       judged.refuse(Rule::rm_unset_variable, removal.begin, removal.end, removal.detail);
 }
 

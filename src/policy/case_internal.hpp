@@ -48,13 +48,22 @@ inline std::string shown(std::string_view text) {
 const char* listed_name(bool asks);
 const char* listed_message(bool asks);
 
+// What is said of a command that is not allowed.
+struct Allowance {
+  std::vector<std::string> patterns = {};
+  bool usual = false;  // so are the usual commands
+
+  // Names the patterns that are nearest to a command, and how many more there are.
+  std::string message(std::string_view command) const;
+};
+
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
   const std::list<Regex>& allowed;
   bool allow_usual = false;
   const std::list<Regex>& blocked;
-  std::string_view allowed_message = {};
+  const Allowance& allowance;
   std::uint32_t ask_rules = 0;  // the bits of those in force that ask
   const std::list<Regex>& asked;
 
@@ -82,6 +91,9 @@ struct Case {
   // `$a == b` in [[ -f x && $a == b ]]: a command there may have any name.
   std::vector<NumberRange> tests = {};
 
+  // Aliases of git that the script has set: name and value.
+  std::map<std::string, std::string, std::less<>> git_aliases = {};
+
   // Findings.
   std::size_t rank = no_rank;
   Verdict verdict = {};
@@ -94,11 +106,13 @@ struct Case {
   // False: the rule is off, or the verdict so far is of this rule or of one before it.
   bool wants(Rule rule) const { return rank_of(rule) < rank; }
   // Makes this the verdict. Call it only where wants() is true. The rank is that of the rule.
-  void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail) {
-    refuse(rule, rank_of(rule), begin, end, detail);
+  // `instead`: what to do; empty: what the rule says.
+  void refuse(Rule rule, std::size_t begin, std::size_t end, std::string_view detail,
+              std::string_view instead = {}) {
+    refuse(rule, rank_of(rule), begin, end, detail, instead);
   }
   void refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_t end,
-              std::string_view detail);
+              std::string_view detail, std::string_view instead = {});
   void refuse_as(std::size_t new_rank, std::string_view name, std::string message,
                  std::size_t begin, std::size_t end);
 
@@ -136,17 +150,68 @@ class UnsetVariables {
 
  private:
   struct Removal {
-    std::uint16_t name = 0;  // a hash; see shell::Word::unset
+    std::array<std::uint16_t, 4> names = {};  // see shell::Word::unset
     std::size_t begin = 0;
     std::size_t end = 0;
     std::string detail = {};
   };
   bool is_set(std::uint16_t name) const;
+  bool is_one_set(const std::array<std::uint16_t, 4>& names) const;
 
   std::list<Removal> removals_ = {};
   std::vector<std::uint32_t> names_ = {};  // hashes of those that were set or tested so far
   bool all_trusted_ = false;
   bool trapped_ = false;
+};
+
+// Links that the script makes: `ln -s / l; rm -rf l/*` removes what is in /. Only links that leave
+// the place where the script starts are of interest.
+class Links {
+ public:
+  // From here on, `name` leads to `target`, unless there are too many links already.
+  void note(const PathText& name, const PathText& target);
+  void forget(const PathText& name);
+  // Goes through the links that a path names. `last`: its last name may be one as well.
+  void follow(PathText& path, bool last) const;
+
+ private:
+  // The paths are views of the texts.
+  struct Link {
+    std::string name_text = {};
+    std::string target_text = {};
+    PathText name = {};
+    PathText target = {};
+  };
+  std::list<Link> links_ = {};  // the newest first
+};
+
+// Finds what known programs print to be evaluated: eval "$(brew shellenv)". It sets variables and
+// defines functions of those programs, and is not judged.
+class KnownOutput {
+ public:
+  struct Output {
+    bool known = false;             // may be evaluated
+    std::string_view instead = {};  // what to do where it may not
+  };
+  // Notes variables that hold such output, and functions and aliases with the name of such a
+  // program, after which nothing of it is known.
+  void note(const Case& judged, const shell::Command& command);
+  // Of a word of eval or source that is not known. All of it must be such output.
+  Output find(const Case& judged, const shell::Word& word) const;
+  // Of eval: what it evaluates comes as commands that are not known.
+  void pass(const shell::Command& command) { passed_ = {command.begin, command.end}; }
+  bool has_passed(const shell::Word& word) const {
+    return passed_.second != 0 && passed_.first == word.begin && passed_.second == word.end;
+  }
+
+ private:
+  struct Variable {
+    std::uint16_t name = 0;  // a hash
+    Output output = {};      // known: all that it was set to is
+  };
+  std::vector<Variable> variables_ = {};
+  std::pair<std::size_t, std::size_t> passed_ = {0, 0};
+  bool shadowed_ = false;
 };
 
 }  // namespace inner

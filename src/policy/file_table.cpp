@@ -10,6 +10,7 @@
 // and options without an argument:
 //   fetches           of Operands::fetch: with one of these it writes files
 //   only_prints       of Operands::unpack: with one of these it writes none
+//   removes           of Operands::pack: with one of these it removes what it has packed
 
 #include "policy/columns_internal.hpp"
 
@@ -26,8 +27,9 @@ struct FileColumns : ProgramColumns {
   static constexpr TableText<writes_column> writes(const char* text) { return {text}; }
   static constexpr TableText<directory_column> directory(const char* text) { return {text}; }
   static constexpr TableText<modes_column> modes(const char* text) { return {text}; }
-  // One column has these three, as no program has two of them.
+  // One column has these four, as no program has two of them.
   static constexpr TableText<modes_column> fetches(const char* text) { return {text}; }
+  static constexpr TableText<modes_column> removes(const char* text) { return {text}; }
   static constexpr TableText<modes_column> only_prints(const char* text) { return {text}; }
 
   struct Row : ProgramRow<columns> {
@@ -44,6 +46,10 @@ struct FileColumns : ProgramColumns {
 
 struct FileRows : FileColumns {
   static constexpr Row rows[] = {
+      {"7z", Operands::pack_command, removes("sdel")},
+      {"7za", same_as("7z")},
+      {"7zr", same_as("7z")},
+      {"7zz", same_as("7z")},
       {"bsdtar", same_as("tar")},
       {"cat", Operands::read},
       {"chgrp", Operands::change, longs("from reference")},
@@ -61,7 +67,11 @@ struct FileRows : FileColumns {
        reads("T upload-file"), writes("o output c cookie-jar D dump-header output-dir"),
        directory("output-dir"), fetches("O remote-name remote-name-all J remote-header-name")},
       {"cut", Operands::read, letters("bcdf"), longs("bytes characters delimiter fields")},
+      {"dc3dd", Operands::key_value},
+      {"dcfldd", Operands::key_value},
       {"dd", Operands::key_value},
+      {"ddrescue", Operands::filter, letters("bcDeEgGHiIJKLmOpPqrsTx")},
+      {"del-cli", Operands::remove_tree},
       {"diff", Operands::read, letters("ILUxXSW"), longs("exclude label unified context width")},
       {"du", Operands::read, letters("dBtX"), longs("max-depth block-size threshold exclude")},
       {"ed", Operands::write, letters("p"), longs("prompt")},
@@ -75,6 +85,7 @@ struct FileRows : FileColumns {
        longs("regexp file max-count context include exclude exclude-dir after-context "
              "before-context"),
        reads("f file")},
+      {"grm", same_as("rm")},
       {"gsed", same_as("sed")},
       {"gtar", same_as("tar")},
       {"head", Operands::read, letters("cn"), longs("bytes lines")},
@@ -97,18 +108,22 @@ struct FileRows : FileColumns {
       {"patch", Operands::patch, letters("BdDFgiopVYzr"),
        longs("directory input output strip reject-file"), reads("i input"),
        writes("o output r reject-file"), directory("d directory")},
+      {"rar", Operands::pack_command, removes("df dr dw")},
       {"readlink", Operands::read},
       {"rg", Operands::pattern, letters("ABCdefgEjMmrtT"),
        longs("regexp file glob type type-not max-count max-depth replace context"),
        reads("f file")},
+      {"rimraf", Operands::remove_tree},
       {"rm", Operands::rm},
       {"rmdir", Operands::remove},
+      {"rmtrash", same_as("rimraf")},
       {"rsync", Operands::sync, letters("efBTM"),
        longs(
            "rsh filter exclude exclude-from include include-from files-from bwlimit log-file "
            "temp-dir compare-dest copy-dest link-dest backup-dir suffix password-file port timeout "
            "chmod chown max-size min-size partial-dir out-format rsync-path block-size max-delete"),
        writes("log-file")},
+      {"safe-rm", same_as("rm")},
       {"scp", Operands::copy, letters("cDFiJloPSX")},
       {"sed", Operands::sed, letters("efl"), longs("expression file line-length"), reads("f file")},
       {"setfacl", Operands::acl, letters("mxMXns"),
@@ -119,6 +134,7 @@ struct FileRows : FileColumns {
       {"sort", Operands::read, letters("koStT"),
        longs("key output buffer-size field-separator temporary-directory"), writes("o output")},
       {"sponge", Operands::write},
+      {"srm", same_as("rimraf")},
       {"stat", Operands::read, letters("ct"), longs("format printf")},
       {"strings", Operands::read, letters("ntTe")},
       {"tac", Operands::read, letters("s"), longs("separator")},
@@ -129,6 +145,8 @@ struct FileRows : FileColumns {
        directory("C directory")},
       {"tee", Operands::write},
       {"touch", Operands::write, letters("drt"), longs("date reference time")},
+      {"trash", same_as("rimraf")},
+      {"trash-put", same_as("rimraf")},
       {"tree", Operands::read, letters("LPIoHT"), writes("o")},
       {"truncate", Operands::write, letters("rs"), longs("reference size")},
       {"uniq", Operands::filter, letters("fsw"), longs("skip-fields skip-chars check-chars")},
@@ -141,8 +159,10 @@ struct FileRows : FileColumns {
              "tries"),
        reads("i input-file"), writes("O output-document o output-file a P directory-prefix"),
        directory("P directory-prefix"), only_prints("O output-document spider")},
+      {"wipe", same_as("rimraf")},
       {"xxd", Operands::filter, letters("cglosR")},
       {"zcat", Operands::read},
+      {"zip", Operands::pack, letters("bnPt"), removes("m move")},
   };
 };
 
@@ -162,8 +182,9 @@ constexpr auto file_entries = entries_of<FileRows, FileRowEntry>([](const FileRo
 constexpr bool file_options_are_known() {
   using Columns = FileColumns;
   for (const Columns::Row& row : FileRows::rows) {
-    const bool takes_modes =
-        row.operands != Columns::Operands::fetch && row.operands != Columns::Operands::unpack;
+    using Kind = Columns::Operands;
+    const bool takes_modes = row.operands != Kind::fetch && row.operands != Kind::unpack &&
+                             row.operands != Kind::pack && row.operands != Kind::pack_command;
     for (const std::size_t column : {Columns::reads_column, Columns::writes_column,
                                      Columns::directory_column, Columns::modes_column})
       if ((column != Columns::modes_column || takes_modes) && !row.has_options(row.text(column)))

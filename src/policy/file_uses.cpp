@@ -96,7 +96,9 @@ void use_file(Subject& subject, Use use, const Part& part, bool recursive, const
   // No rule refuses to read a file.
   if (use == Use::read && !judged.collected) return;
   if (part.text == "-"sv && (use == Use::read || use == Use::write)) return;
-  const PathText path = subject.path_of(part);
+  const bool removes = kind_of(use) == FileAccess::Kind::remove;
+  const PathText path = subject.path_of(part, !removes);
+  if (removes) subject.links.forget(path);
   // The walk gave up on following this variable, and the path may be any.
   if (subject.command.widened && recursive && is_unknown(part.text.substr(0, 1)))
     judged.too_complex = true;

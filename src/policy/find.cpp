@@ -3,6 +3,8 @@
 //   find  /srv ~/old    -name '*.sh'    -delete -fprint out    -exec sh {} ;
 //         the roots     tests           actions with files     a command, with {} for a file
 //
+// fd does the same in other words, and is judged as the find that it could be.
+//
 // The files that find will find are not known before it runs. An action is judged for the roots
 // instead. A command is judged for a protected root if there is one; a shell also for the names
 // that the tests ask for, as they may be scripts.
@@ -195,11 +197,116 @@ void FindCommand::add_found(const Form& command, const shell::Word& name) {
   add_replaced(subject_, command, "{}"sv, found);
 }
 
+// fd [PATTERN [ROOT ...]] -x COMMAND [;]
+class FdCommand {
+ public:
+  FdCommand(Subject& subject, const Wrapper& wrapper, const Form& form)
+      : subject_(subject), wrapper_(wrapper), form_(form) {}
+
+  void judge() {
+    std::size_t i = 1;
+    while (i < form_.size && !starts_command(form_.words[i].text)) ++i;
+    if (i == form_.size) return;
+    std::size_t end = i + 1;
+    while (end < form_.size && form_.words[end].text != ";") ++end;
+    // Its own words stand before the command and behind it.
+    std::vector<shell::Word> own(form_.words, form_.words + i);
+    for (std::size_t k = end + 1; k < form_.size; ++k) own.push_back(shell::Word(form_.words[k]));
+    find_.push_back(shell::Word(form_.words[0]));
+    add_roots(own);
+    add_command(i, end);
+    std::size_t bytes = 0;
+    for (const shell::Word& word : find_) bytes += word.text.size() + sizeof word;
+    if (!subject_.judged.charge_bytes(bytes)) return;
+    subject_.generated.push_back(std::move(find_));
+    Form made = form_;
+    made.words = subject_.generated.back().data();
+    made.size = subject_.generated.back().size();
+    FindCommand(subject_, made).judge();
+  }
+
+ private:
+  // -x and -X may stand behind letters that take no argument: -HX.
+  static bool starts_command(std::string_view text) {
+    text = text.substr(0, text.find('='));
+    if (is_any(text, "--exec", "--exec-batch")) return true;
+    if (text.size() < 2 || text[0] != '-' || (text.back() | 0x20) != 'x') return false;
+    text.remove_prefix(1);
+    text.remove_suffix(1);
+    return text.find_first_not_of("HIuLsiaFgpl01q") == std::string_view::npos;
+  }
+  void add(std::string_view text) { find_.push_back(word_like(form_.words[0], text)); }
+  void add_roots(const std::vector<shell::Word>& own);
+  void add_command(std::size_t i, std::size_t end);
+
+  Subject& subject_;
+  const Wrapper& wrapper_;
+  const Form& form_;
+  std::vector<shell::Word> find_ = {};
+};
+
+// Behind the roots, a test stands for all that fd has.
+void FdCommand::add_roots(const std::vector<shell::Word>& own) {
+  Form form = form_;
+  form.words = own.data();
+  form.size = own.size();
+  std::string base;
+  bool tested = false, has_pattern = false, has_roots = false;
+  for (Arguments each(form, wrapper_.syntax, Order::options_anywhere); each.next();)
+    if (each.is("base-directory", "C") && each.part.word) base = concat("%/", {each.part.text});
+  for (Arguments each(form, wrapper_.syntax, Order::options_anywhere); each.next();) {
+    const Part& part = each.part;
+    tested |= each.is("e", "extension", "S", "size", "o", "owner", "changed-within",
+                      "changed-before", "newer", "older");
+    if (!part.word || (each.is_option && !each.is("search-path"))) continue;
+    if (!each.is_option && !has_pattern) {
+      has_pattern = true;
+      tested |= part.text.find_first_not_of(".*^$") != std::string_view::npos;
+      continue;
+    }
+    has_roots = true;
+    shell::Word root = word_like(
+        *part.word, is_relative(part) ? base + std::string(part.text) : std::string(part.text));
+    root.home = starts_with(root.text, "~"sv);
+    find_.push_back(std::move(root));
+  }
+  if (!has_roots) {
+    add(base.empty() ? "."sv : std::string_view(base));
+    find_.back().home = starts_with(base, "~"sv);
+  }
+  if (tested) {
+    add("-newer"sv);
+    add("."sv);
+  }
+}
+
+// The command, with {} for all placeholders that it has.
+void FdCommand::add_command(std::size_t i, std::size_t end) {
+  add("-exec"sv);
+  const std::string& option = form_.words[i].text;
+  const std::size_t equals = option.find('=');
+  if (equals != std::string::npos) add(std::string_view(option).substr(equals + 1));
+  bool placed = false;
+  for (std::size_t k = i + 1; k < end; ++k) {
+    shell::Word word = form_.words[k];
+    for (const std::string_view mark : {"{/}"sv, "{//}"sv, "{.}"sv, "{/.}"sv})
+      if (word.text == mark) word.text = "{}";
+    placed = placed || word.text.find("{}") != std::string::npos;
+    find_.push_back(std::move(word));
+  }
+  if (!placed) add("{}"sv);
+  add(";"sv);
+}
+
 }  // namespace
 
 inline namespace inner {
 
 void peel_find(Subject& subject, const Form& form) { FindCommand(subject, form).judge(); }
+
+void peel_fd(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  FdCommand(subject, wrapper, form).judge();
+}
 
 }  // namespace inner
 

@@ -13,10 +13,11 @@
 //                  |        is its name or its request refused?  programs.cpp
 //                  |        what does it do with files?          operands.cpp, file_uses.cpp
 //                  |        does it start another program?       wrappers.cpp, find.cpp, xargs.cpp
+//                  |             with the host in its hands?     host_access.cpp
 //                  |             +--> a new form of the command
 //                  |        does a shell read a text?            nested_shells.cpp,
 //                  |             |                               wrapped_languages.cpp,
-//                  +-- payload --+                               interpreters.cpp
+//                  +-- payload --+                               interpreters.cpp, code_input.cpp
 //
 // No objection ends the walk: a syntax error at the end of a script outranks all before it, as
 // nothing of the script would run. case_internal.hpp says how the verdict is found.
@@ -35,7 +36,8 @@ inline namespace v0_1 {
 inline namespace inner {
 
 // Judges the commands of one walk over a script. Its findings go to the case; of its own it knows
-// which variables the script has set.
+// which variables the script has set, which links it has made, and
+// what of its output is known.
 class Judge {
  public:
   explicit Judge(Case& judged) : case_(judged) {}
@@ -46,6 +48,8 @@ class Judge {
  private:
   Case& case_;
   UnsetVariables variables_ = {};
+  Links links_ = {};
+  KnownOutput output_ = {};
 };
 
 }  // namespace inner

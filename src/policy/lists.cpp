@@ -188,7 +188,7 @@ void check_allowed(Subject& subject) {
   if (subject.command.words.empty() && !text.empty()) text.pop_back();
   subject.judged.refuse_as(
       allowed_rank, "allowed-commands",
-      concat("% (not allowed: %)", {subject.judged.terms.allowed_message, shown(text)}),
+      concat("% (not allowed: %)", {subject.judged.terms.allowance.message(text), shown(text)}),
       subject.command.begin, subject.command.end);
 }
 

@@ -51,8 +51,12 @@ void run_option(Subject& subject, const Form& form, const Part& part) {
   const std::size_t at = text.find_first_of("=: ");
   const std::string key = in_lower_case(text.substr(0, at));
   if (at != std::string_view::npos &&
-      (is_any(key, "exec", "system", "shell") || ends_with(key, "command"sv)))
+      (is_any(key, "exec", "system", "shell") || ends_with(key, "command"sv))) {
+    // Behind a comma, socat has options.
+    const bool address = text[at] == ':';
     text.remove_prefix(at + 1);
+    if (address) text = text.substr(0, text.find(','));
+  }
   if (form.holes) return run_guess(subject, form, text);
   run_string(subject, form, {text, part.word});
 }
@@ -101,6 +105,10 @@ bool check_script_file(Subject& subject, const Form& form, const shell::Word& wo
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
                           (starts_with(text, "/proc/"sv) && text.find("/fd/") != std::string::npos);
+  if (word.process && subject.output.find(subject.judged, word).known) {
+    subject.judged.understood = false;
+    return false;
+  }
   if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
     subject.refuse_opaque(form, word, "the script is not known before it runs"sv);
   else
@@ -119,7 +127,15 @@ bool is_followed(const shell::Command& command, const Form& form) {
 void judge_eval(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
     if (form.words[i].known() && !form.words[i].glob) continue;
-    subject.refuse_opaque(form, form.words[i], "part of it is not known before it runs"sv);
+    const KnownOutput::Output output = subject.output.find(subject.judged, form.words[i]);
+    if (output.known) {
+      subject.judged.understood = false;
+      subject.output.pass(subject.command);
+      continue;
+    }
+    subject.refuse_opaque(form, form.words[i], "part of it is not known before it runs"sv,
+                          output.instead.empty() ? "write out the commands that it is to evaluate"sv
+                                                 : output.instead);
     break;
   }
   if (!is_followed(subject.command, form) && form.size > 1)

@@ -43,16 +43,18 @@ class OperandReader {
  private:
   // What the options say of the operands.
   struct Given {
-    Part directory = {};       // where the operands are written to
-    Part archive = {};         // of tar
-    bool tree = false;         // -r, or options that are not known
-    bool in_place = false;     // sed -i
-    bool has_pattern = false;  // a pattern or a mode is given by an option
-    bool removes = false;      // shred -u, rsync --delete
-    bool only_shows = false;   // -n
-    bool packs = false;        // tar -c
-    bool unpacks = false;      // tar -x
-    bool fetches = false;      // an option of the last column of fetch and unpack
+    Part directory = {};           // where the operands are written to
+    Part archive = {};             // of tar
+    bool tree = false;             // -r, or options that are not known
+    bool in_place = false;         // sed -i
+    bool has_pattern = false;      // a pattern or a mode is given by an option
+    bool removes = false;          // shred -u, rsync --delete, tar --remove-files, zip -m
+    bool removes_sources = false;  // rsync --remove-source-files
+    bool symbolic = false;         // ln -s
+    bool only_shows = false;       // -n
+    bool packs = false;            // tar -c
+    bool unpacks = false;          // tar -x
+    bool fetches = false;          // an option of the last column of fetch and unpack
   };
 
   bool is(Operands kind) const { return program_.operands == kind; }
@@ -75,6 +77,8 @@ class OperandReader {
   void use_settings();
   void use_archive();
   void use_downloads();
+  void use_packed();
+  void make_links();
   void copy_files();
   void write_below(std::size_t first, std::size_t last);
   void check_mode(const Part& mode);
@@ -103,7 +107,10 @@ void OperandReader::note_option(std::string_view name, const Part& argument) {
   if (lists_option(program_.directory, name)) given_.directory = argument;
   given_.tree |= abbreviates(name, "R", "a", "r", "recursive");
   given_.in_place |= abbreviates(name, "i", "in-place");
-  given_.has_pattern |= abbreviates(name, "e", "f", "regexp", "expression", "file", "reference");
+  // The -f of chmod is another one.
+  given_.has_pattern |= is(Operands::chmod) || is(Operands::change)
+                            ? abbreviates(name, "reference")
+                            : abbreviates(name, "e", "f", "regexp", "expression", "file");
   given_.only_shows |= abbreviates(name, "n", "dry-run");
   switch (program_.operands) {
     case Operands::shred:
@@ -111,11 +118,19 @@ void OperandReader::note_option(std::string_view name, const Part& argument) {
       return;
     case Operands::sync:
       given_.removes |= starts_with(name, "del"sv);
+      given_.removes_sources |= abbreviates(name, "remove-source-files", "remove-sent-files");
+      return;
+    case Operands::link:
+      given_.symbolic |= abbreviates(name, "s", "symbolic");
+      return;
+    case Operands::pack:
+      given_.removes |= lists_option(program_.modes, name);
       return;
     case Operands::tar:
       note_letters(name.size() == 1 ? name : std::string_view());
       given_.packs |= abbreviates(name, "create", "append", "update", "catenate", "concatenate");
       given_.unpacks |= abbreviates(name, "extract", "get");
+      given_.removes |= abbreviates(name, "remove-files");
       if (abbreviates(name, "f", "file")) given_.archive = argument;
       return;
     case Operands::fetch:
@@ -144,11 +159,16 @@ void OperandReader::use_operands() {
     case Operands::none:
     case Operands::git:
       return;
-    case Operands::copy:
     case Operands::link:
+      copy_files();
+      return make_links();
+    case Operands::copy:
     case Operands::move:
     case Operands::sync:
       return copy_files();
+    case Operands::pack:
+    case Operands::pack_command:
+      return use_packed();
     case Operands::filter:
       use_some(Use::read, 0, 1);
       return use_some(Use::write, 1, 2);
@@ -193,6 +213,8 @@ void OperandReader::use_alike() {
       return use_some(Use::remove, 0, no_word);
     case Operands::rm:
       return use_some(given_.tree ? Use::remove_tree : Use::remove, 0, no_word);
+    case Operands::remove_tree:
+      return use_some(Use::remove_tree, 0, no_word);
     case Operands::shred:
       use_some(Use::write, 0, no_word);
       if (given_.removes) use_some(Use::remove, 0, no_word);
@@ -222,9 +244,54 @@ void OperandReader::use_archive() {
   }
   if (given_.archive.word && !is_remote(given_.archive.text))
     use_one(given_.packs ? Use::write : Use::read, given_.archive);
+  if (given_.packs && given_.removes) {
+    const PathText directory =
+        given_.directory.word ? subject_.path_of(given_.directory) : subject_.base();
+    for (std::size_t i = members; i < operands_.size(); ++i)
+      check_removal(subject_, operands_[i], subject_.path_from(directory, operands_[i]), true,
+                    form_);
+  }
   if (!given_.unpacks) return;
   if (given_.directory.word) use_one(Use::write, given_.directory);
   write_below(members, operands_.size());
+}
+
+// Files that are put into an archive, and removed then. Options of the command kind are words of
+// their own: -sdel. Before the archive, that has a command: rar m.
+void OperandReader::use_packed() {
+  const bool has_command = is(Operands::pack_command);
+  for (std::size_t i = 1; i < form_.size && has_command; ++i) {
+    const std::string_view text = form_.words[i].text;
+    given_.removes |= starts_with(text, "-"sv) && program_.modes.has(text.substr(1));
+  }
+  if (has_command && !operands_.empty()) given_.removes |= is_any(operands_[0].text, "m", "mf");
+  const std::size_t archive = has_command ? 1 : 0;
+  use_some(Use::write, archive, archive + 1);
+  use_some(given_.removes ? Use::remove_tree : Use::read, archive + 1, no_word);
+}
+
+// Where the new links lead. A single name may be that of a directory, which gets the link.
+void OperandReader::make_links() {
+  std::size_t sources = operands_.size();
+  Part target = given_.directory;
+  if (!target.word && sources > 1) target = operands_[--sources];
+  const PathText directory = target.word ? subject_.path_of(target, true) : subject_.base();
+  // A symbolic link leads on from where it lies.
+  PathText from = given_.symbolic ? directory : subject_.base();
+  const bool is_name = given_.symbolic && target.word && !given_.directory.word;
+  if (is_name && !from.names.empty()) from.names.pop_back();
+  for (std::size_t i = 0; i < sources; ++i) {
+    const Part& source = operands_[i];
+    PathText name = directory;
+    const PathText to = subject_.path_from(from, source, true);
+    if (to.root == PathText::Root::relative || subject_.in_workspace(to)) continue;
+    if (target.word && !given_.directory.word && sources == 1)
+      subject_.links.note(subject_.path_of(target), to);
+    const std::string_view last = base_name(source.text);
+    if (last.empty() || last == "."sv || last == ".."sv) continue;
+    name.names.push_back(last);
+    subject_.links.note(name, to);
+  }
 }
 
 // A file from elsewhere gets the last name of its address.
@@ -239,20 +306,23 @@ void OperandReader::use_downloads() {
 void OperandReader::copy_files() {
   const bool moves = is(Operands::move);
   const bool syncs = is(Operands::sync);
+  const bool removes = given_.removes_sources && !given_.only_shows;
   if (!given_.directory.word && operands_.size() < 2) return;
   const Part target = given_.directory.word ? given_.directory : operands_.back();
-  if (!given_.directory.word) operands_.pop_back();
-  for (const Part& source : operands_)
+  const std::size_t sources = operands_.size() - (given_.directory.word ? 0 : 1);
+  for (std::size_t i = 0; i < sources; ++i) {
+    const Part& source = operands_[i];
     if (!is(Operands::link) && !(syncs && is_remote(source.text)))
-      use_one(moves ? Use::move : Use::read, source, given_.tree || form_.in_find);
+      use_one(moves || removes ? Use::move : Use::read, source, given_.tree || form_.in_find);
+  }
   if (syncs && is_remote(target.text)) return;
   use_one(moves ? Use::mv_target : Use::copy_target, target);
-  const PathText path = subject_.path_of(target);
+  const PathText path = subject_.path_of(target, true);
   if (syncs && given_.removes && !given_.only_shows)
     check_removal(subject_, target, path, false, form_);
   // A directory gets files of the same names.
-  for (const Part& operand : operands_) {
-    std::string_view source = operand.text;
+  for (std::size_t i = 0; i < sources; ++i) {
+    std::string_view source = operands_[i].text;
     // To rsync, a/ is what is in a: there is no name to add.
     while (!syncs && ends_with(source, "/"sv)) source.remove_suffix(1);
     PathText copy = path;
@@ -269,9 +339,7 @@ void OperandReader::write_below(std::size_t first, std::size_t last) {
       given_.directory.word ? subject_.path_of(given_.directory) : subject_.base();
   if (first >= last) check_place(subject_, directory, part_of(form_.words[0]), form_);
   for (std::size_t i = first; i < last; ++i) {
-    PathText path = directory;
-    enter(path, operands_[i].text, operands_[i].home());
-    check_place(subject_, path, operands_[i], form_);
+    check_place(subject_, subject_.path_from(directory, operands_[i], true), operands_[i], form_);
   }
 }
 

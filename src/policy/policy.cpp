@@ -79,7 +79,7 @@ struct Policy::Compiled {
   std::list<Regex> starts_blocked = {};
   std::uint32_t ask_rules = 0;  // of `rules`
   std::list<Regex> asked = {};
-  std::string allowed_message = {};
+  Allowance allowance = {};
   std::size_t max_command_bytes = 0;
 
   // Each of these gives a refusal, or an allowing verdict when it has no objection.
@@ -133,7 +133,7 @@ struct Policy::Compiled {
     if (patterns.empty()) return {};
     for (const Regex& regex : patterns)
       if (regex.match(script)) return {};
-    return refusal("allowed-commands"sv, allowed_message, 0, script.size());
+    return refusal("allowed-commands"sv, allowance.message(script), 0, script.size());
   }
   Verdict check_list(std::string_view script, bool asks, const std::list<Regex>& patterns) const {
     for (const Regex& regex : patterns) {
@@ -149,9 +149,13 @@ struct Policy::Compiled {
     return {};
   }
 
+  // `of_code`: it stands for code, and the allow list is not asked.
   void check_strict(std::string_view script, std::string_view work_dir, bool in_full,
-                    Judgement& judgement) const {
-    const Terms terms = {rules, allowed, allow_usual, blocked, allowed_message, ask_rules, asked};
+                    Judgement& judgement, bool of_code = false) const {
+    static const std::list<Regex> none = {};
+    const Terms terms = {rules,   of_code ? none : allowed, !of_code && allow_usual,
+                         blocked, allowance,                ask_rules,
+                         asked};
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
@@ -195,8 +199,8 @@ struct Policy::Compiled {
       const shell::Definition& definition = outcome.definitions.front();
       judged.refuse_as(allowed_rank, "allowed-commands",
                        concat("% (not allowed: it defines the %%)",
-                              {allowed_message, definition.alias ? "alias " : "function ",
-                               shown(definition.name)}),
+                              {allowance.message(definition.name),
+                               definition.alias ? "alias " : "function ", shown(definition.name)}),
                        definition.begin, definition.end);
     }
     return outcome;
@@ -245,14 +249,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   }
   if (!done) return done.error();
 
-  std::string& message = compiled->allowed_message;
-  message = "Command not in allowed list. Allowed patterns: ";
-  for (std::size_t i = 0; i < options.allowed.size(); ++i)
-    append_all(message, {i ? ", " : "", options.allowed[i]});
+  compiled->allowance = {options.allowed, options.allow_usual};
   compiled->allow_usual = options.allow_usual;
-  if (options.allow_usual)
-    append_all(message, "%; and to read or print: %",
-               {options.allowed.empty() ? "none" : "", usual_commands()});
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));
 }
@@ -279,6 +277,18 @@ bool Policy::can_read(std::string_view script, std::string_view work_dir) const 
   Judgement judgement;
   only_syntax.check_strict(script, work_dir, false, judgement);
   return judgement.verdict.allowed;
+}
+
+Judgement Policy::judge_code(const std::vector<std::string>& argv, std::string_view code,
+                             std::string_view work_dir) const {
+  Judgement judgement;
+  if (compiled_->compat) return judgement;
+  judgement.verdict = compiled_->check_form(code);
+  if (!judgement.verdict) return judgement;
+  std::string script = concat("% <<< ", {script_of_argv(argv)});
+  append_shell_word(script, code);
+  compiled_->check_strict(script, work_dir, false, judgement, true);
+  return judgement;
 }
 
 Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options) {

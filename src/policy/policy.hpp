@@ -111,6 +111,24 @@ class Guard {
   // Asked for a script that may run and whose Judgement is not complete, where files must be known:
   // false when it cannot be read as a shell reads it. The script is then refused.
   virtual bool can_read(std::string_view script, std::string_view work_dir) const = 0;
+  // Says whether a program may run that is given this code in a file. `argv`: the program and its
+  // options, without the file. Judged as the script that gives it the same code in a here-string.
+  virtual Judgement judge_code(const std::vector<std::string>& argv, std::string_view code,
+                               std::string_view work_dir) const {
+    std::string script;
+    const auto add = [&script](std::string_view word) {
+      script += '\'';
+      for (const char c : word) {
+        if (c == '\'') script += "'\\'";
+        script += c;
+      }
+      script += "' ";
+    };
+    for (const std::string& word : argv) add(word);
+    script += "<<< ";
+    add(code);
+    return judge(script, work_dir, false);
+  }
 
  protected:
   Guard() = default;
@@ -145,6 +163,11 @@ class Policy final : public Guard {
 
   // In strict mode a script that cannot be read is refused; in compat mode it may run.
   bool can_read(std::string_view script, std::string_view work_dir) const override;
+
+  // In strict mode what the code would start is judged, as far as its text shows it: by the rules
+  // and by the patterns of what is blocked and asked about. `allowed` is for the command alone.
+  Judgement judge_code(const std::vector<std::string>& argv, std::string_view code,
+                       std::string_view work_dir) const override;
 
   // The sanitizer's rules in the order of judgement.
   static std::vector<RuleInfo> rules();

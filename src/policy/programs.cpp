@@ -39,6 +39,51 @@ bool kills_all(const Form& form) {
   return false;
 }
 
+// True if a clause of setcap gives what makes root: cap_setuid+ep, all=eip, =p. Without names, it
+// is about all capabilities.
+bool gives_root(std::string_view clause) {
+  const std::size_t operation = clause.find_first_of("+-=");
+  if (operation == std::string_view::npos) return false;
+  bool adds = false, gives = false;
+  for (const char c : clause.substr(operation)) {
+    if (c == '+' || c == '-' || c == '=')
+      adds = c != '-';
+    else
+      gives |= adds && "eipEIP"sv.find(c) != std::string_view::npos;
+  }
+  if (!gives || operation == 0) return gives;
+  const std::string names = in_lower_case(clause.substr(0, operation));
+  std::string_view rest = names;
+  while (!rest.empty()) {
+    std::string_view name = take_part(rest, ',');
+    if (starts_with(name, "cap_"sv)) name.remove_prefix(4);
+    if (powerful_capabilities.has(name)) return true;
+  }
+  return false;
+}
+
+// The same for what setcap takes: clauses with blanks between them. What it reads, or what is not
+// known, may be anything.
+bool makes_root(std::string_view capabilities, bool first) {
+  if (first && (capabilities == "-"sv || is_unknown(capabilities))) return true;
+  while (!capabilities.empty())
+    if (gives_root(take_part(capabilities, ' '))) return true;
+  return false;
+}
+
+bool has_powerful_group(std::string_view groups) {
+  while (!groups.empty())
+    if (powerful_groups.has(take_part(groups, ','))) return true;
+  return false;
+}
+
+// True if it only says what it is: `sudo --version`.
+bool only_tells(const Form& form, Rule rule) {
+  if (form.size != 2) return false;
+  const std::string_view asked = form.words[1].text;
+  return is_any(asked, "--help", "--version") || (rule == Rule::sudo && is_any(asked, "-V", "-h"));
+}
+
 // Compares what a program is asked to do with its row.
 class RefusedRequest {
  public:
@@ -55,7 +100,9 @@ class RefusedRequest {
         take_operand(each.part);
     }
     if (ends_processes() && !named_) refused_ = true;
-    return surely_ || (refused_ && !excused_);
+    if (program_.has(RefusedProgram::last_device) && last_.word && names_device(last_))
+      refused_ = true;
+    return surely_ || (refused_ && !excused_ && needed_);
   }
 
  private:
@@ -65,9 +112,15 @@ class RefusedRequest {
                (ends_processes() && abbreviates(option, "u", "U", "euid", "uid", "user") &&
                 is_root_among(argument.text));
     excused_ |= lists_option(program_.excuses, option);
+    needed_ |= lists_option(program_.needs, option);
+    refused_ |= lists_option(program_.numbers, option) && argument.text == "0"sv;
+    refused_ |= lists_option(program_.groups, option) && has_powerful_group(argument.text);
   }
   void take_operand(const Part& operand) {
+    last_ = operand;
     refused_ |= is_refused_operand(operand);
+    surely_ |= program_.has(RefusedProgram::capabilities) &&
+               makes_root(operand.text, operands_ == 0 && !excused_);
     excused_ |= operands_ < 2 && program_.excusing_words.has(operand.text);
     // A pattern for everything names nothing.
     named_ |= operand.text.find_first_not_of(".*^$+?") != std::string_view::npos;
@@ -78,19 +131,28 @@ class RefusedRequest {
     if (program_.has(RefusedProgram::any_assignment) &&
         operand.text.find('=') != std::string_view::npos)
       return true;
-    if (program_.has(RefusedProgram::any_device) &&
-        is_device(subject_.path_of(operand), operand.glob()))
+    if (program_.has(RefusedProgram::any_device) && names_device(operand)) return true;
+    if (program_.has(RefusedProgram::root_user) && is_any(operand.text, "root", "0")) return true;
+    if ((program_.has(RefusedProgram::root_group) ||
+         (program_.has(RefusedProgram::joined_group) && operands_ > 0)) &&
+        powerful_groups.has(operand.text))
       return true;
     return operands_ == 0 && program_.words.has(operand.text.substr(0, operand.text.find(' ')));
+  }
+
+  bool names_device(const Part& operand) {
+    return is_device(subject_.path_of(operand), operand.glob());
   }
 
   Subject& subject_;
   const Form& form_;
   const RefusedProgram& program_;
 
+  Part last_ = {};        // operand
   bool refused_ = false;  // but it may be excused
   bool surely_ = false;   // whatever else it is asked
   bool excused_ = false;
+  bool needed_ = program_.needs.empty();
   bool named_ = false;  // processes are named
   std::size_t operands_ = 0;
 };
@@ -101,8 +163,10 @@ inline namespace inner {
 
 void check_refused(Subject& subject, const Form& form, std::string_view name) {
   RefusedProgram program;
-  if (!find_refused(starts_with(name, "mkfs"sv) ? "mkfs"sv : name, program)) return;
-  if (!subject.judged.wants(program.rule)) return;
+  // mkfs.ext4 and fsck.ext4 are rows without the kind.
+  const bool formats = starts_with(name, "mkfs"sv), repairs = starts_with(name, "fsck."sv);
+  if (!find_refused(formats ? "mkfs"sv : repairs ? "fsck"sv : name, program)) return;
+  if (!subject.judged.wants(program.rule) || only_tells(form, program.rule)) return;
   if (RefusedRequest(subject, form, program).is_refused())
     subject.refuse(program.rule, form.words[0], form);
 }

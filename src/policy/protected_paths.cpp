@@ -161,6 +161,7 @@ struct KnownPath {
 // directory.
 constexpr KnownPath known_paths[] = {
     {"/proc/sysrq-trigger", Rule::end_machine},
+    {"/proc/1/root", Rule::host_access},
     {"/proc/sys", Rule::machine_settings},
     // Accounts, and who may become another user.
     {"/etc/passwd", Rule::plant},

@@ -74,8 +74,10 @@ struct RuleRows : RuleColumns {
       {Rule::disk_tools, name("disk-tools"),
        message("Changing disks, partitions or swap is not allowed"),
        description(
-           "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, swapon "
-           "and swapoff of a device, or of all; `sfdisk -l` and image files pass"),
+           "refuses fdisk, sfdisk, sgdisk, parted, mkswap, blkdiscard, cryptsetup, losetup, "
+           "swapon, "
+           "swapoff, hdparm --security-erase, nvme format, badblocks -w, mdadm and the like of a "
+           "device, or of all; `sfdisk -l`, `hdparm -t` and image files pass"),
        instead("use an image file in the workspace")},
       {Rule::mount, name("mount"), message("Mounting and unmounting is not allowed"),
        description("refuses mount and umount; `mount` and `mount -l`, which list, pass"),
@@ -117,6 +119,21 @@ struct RuleRows : RuleColumns {
        description("refuses sysctl -w, writing below /proc/sys, iptables -F and nft flush; `sysctl "
                    "-a` and `iptables -L` pass"),
        instead("only read them")},
+      {Rule::accounts, name("accounts"),
+       message("Giving users, groups or programs the rights of root is not allowed"),
+       description(
+           "refuses a user or group with the number 0, membership in sudo, wheel, docker and the "
+           "like, passwd, chpasswd, vipw, visudo, and setcap of what makes root; `useradd bob`, "
+           "`passwd -S` and `setcap cap_net_bind_service+ep x` pass"),
+       instead("work with the rights that you have")},
+      {Rule::host_access, name("host-access"),
+       message("Reaching the host around its confinement is not allowed"),
+       description(
+           "refuses containers with /, a system folder or the engine's socket of the host, or "
+           "with its rights (--privileged, --cap-add SYS_ADMIN), nsenter -t 1, machinectl shell "
+           "of the host, chroot /proc/1/root, and systemd-run without --user and --scope; `docker "
+           "run -v \"$PWD\":/src` passes"),
+       instead("mount only your own folders, e.g. -v \"$PWD\":/src")},
       {Rule::plant, name("plant"),
        message("Writing what runs later or lets somebody in is not allowed"),
        description("refuses to write accounts, sudoers, cron, profiles, ssh, pam, udev and systemd "

@@ -28,6 +28,8 @@ enum class Rule : unsigned char {
   end_machine,
   kill_all,
   machine_settings,
+  accounts,
+  host_access,
   plant,
   opaque_shell_input,
   unknown_command,

@@ -10,8 +10,11 @@ inline namespace v0_1 {
 
 namespace {
 
-// name[subscript]=value: bash assigns; a POSIX shell would look for a program with this name.
-bool is_element(std::string_view text) {
+// name[subscript]=value, name+=value: bash assigns; a POSIX shell would look for a program with
+// this name.
+bool is_bash_assignment(std::string_view text) {
+  const std::size_t plus = text.find("+=");
+  if (plus != std::string_view::npos && is_name(text.substr(0, plus))) return true;
   const std::size_t open = text.find('[');
   if (open == std::string_view::npos || !is_name(text.substr(0, open))) return false;
   const std::size_t equals = text.find('=', open);
@@ -38,11 +41,12 @@ void Subject::refuse(Rule rule, const shell::Word& place, const Form& form,
   judged.refuse(rule, place.begin, place.end, concat({shown(join(form)), follows}));
 }
 
-void Subject::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why) {
+void Subject::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why,
+                            std::string_view instead) {
   judged.understood = false;
   if (form.code || form.holes || command.defined || !judged.wants(Rule::opaque_shell_input)) return;
   judged.refuse(Rule::opaque_shell_input, word.begin, word.end,
-                concat("%: %", {shown(judged.written(word)), why}));
+                concat("%: %", {shown(judged.written(word)), why}), instead);
 }
 
 void Subject::refuse_unknown(const Form& form, bool for_asking) {
@@ -51,8 +55,10 @@ void Subject::refuse_unknown(const Form& form, bool for_asking) {
   const shell::Word& word = form.words[0];
   const std::size_t rank = for_asking ? ask_listed_rank : judged.rank_of(Rule::unknown_command);
   if (form.code || form.holes || command.defined || rank >= judged.rank) return;
+  if (output.has_passed(word)) return;
   const std::string_view text = judged.written(word);
-  if (judged.dialect == shell::Dialect::posix && (judged.in_test(word) || is_element(text))) return;
+  if (judged.dialect == shell::Dialect::posix && (judged.in_test(word) || is_bash_assignment(text)))
+    return;
   judged.refuse(Rule::unknown_command, rank, word.begin, word.end, shown(text));
 }
 
@@ -61,26 +67,26 @@ void Subject::refuse_unknown(const Form& form, bool for_asking) {
 const PathText& Subject::base() {
   if (!has_base_) {
     enter(base_, command.work_dir.text, command.work_dir.home);
+    links.follow(base_, true);
     has_base_ = true;
   }
   return base_;
 }
 
-PathText Subject::path_of(const Part& part) {
-  PathText path = base();
+PathText Subject::path_from(const PathText& directory, const Part& part, bool last) const {
+  PathText path = directory;
   enter(path, part.text, part.home());
+  links.follow(path, last || ends_with(part.text, "/"sv) || ends_with(part.text, "/."sv));
   return path;
 }
 
 bool Subject::is_own_path(const Part& part) {
-  if (!is_relative(part) || !judged.terms.blocked.empty() ||
-      part.text.find('/') == std::string_view::npos)
-    return false;
+  if (!is_relative(part) || part.text.find('/') == std::string_view::npos) return false;
   const PathText path = path_of(part);
   for (const std::string_view name : path.names)
     if (is_unknown(name)) return false;
   if (path.root == PathText::Root::relative) return path.names[0] != ".."sv;
-  return judged.workspace && is_within(path, judged.start);
+  return in_workspace(path);
 }
 
 bool Subject::removal_is_protected(const Part& part, const PathText& path) {
@@ -90,8 +96,7 @@ bool Subject::removal_is_protected(const Part& part, const PathText& path) {
 }
 
 bool Subject::is_kept(const PathText& path, bool contents, bool glob) const {
-  if (judged.workspace && is_within(path, judged.start) &&
-      (contents || path.names.size() > judged.start.names.size()))
+  if (in_workspace(path) && (contents || path.names.size() > judged.start.names.size()))
     return false;
   return is_protected(path, contents, glob);
 }

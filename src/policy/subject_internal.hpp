@@ -28,11 +28,14 @@ inline constexpr std::size_t no_word = static_cast<std::size_t>(-1);
 // One simple command while it is judged: its forms, and the payloads that the walk reads next.
 // Lives as long as the visit of the command; pointers in its forms lead into it.
 struct Subject {
-  Subject(Case& of, UnsetVariables& watched, const shell::Visit& visit)
+  Subject(Case& of, UnsetVariables& watched, Links& made, KnownOutput& printed,
+          const shell::Visit& visit)
       : judged(of),
         command(visit.command),
         producer(visit.producer),
         variables(watched),
+        links(made),
+        output(printed),
         payloads(visit.payloads) {}
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
@@ -41,6 +44,8 @@ struct Subject {
   const shell::Command& command;
   const shell::Command* producer;  // the command that writes into its pipe, or null
   UnsetVariables& variables;
+  Links& links;
+  KnownOutput& output;
   std::vector<shell::Payload>& payloads;
   std::string environment = {};             // assignments that env makes, for the shells it starts
   const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
@@ -54,17 +59,24 @@ struct Subject {
   void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
   // Refuses what a shell would read and what is not known before it runs. Passes in code, in holes
   // and in a function's definition.
-  void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why);
+  // `instead`: what to do; empty: what the rule says.
+  void refuse_opaque(const Form& form, const shell::Word& word, std::string_view why,
+                     std::string_view instead = {});
   // Refuses a form whose program is not known, with the same exceptions, and two for a POSIX shell.
   // `for_asking`: the rules let it pass, but a command of ask_commands may hide there.
   void refuse_unknown(const Form& form, bool for_asking = false);
 
   // Where relative paths of the command begin.
   const PathText& base();
-  PathText path_of(const Part& part);
+  // `last`: what the last name links to, if the script has made that a link.
+  PathText path_of(const Part& part, bool last = false) { return path_from(base(), part, last); }
+  PathText path_from(const PathText& directory, const Part& part, bool last = false) const;
   // True if it leads below the place where the script starts, by a relative path with a slash.
-  // False for all where there is a block list.
   bool is_own_path(const Part& part);
+  // True if it lies in the project where the script starts.
+  bool in_workspace(const PathText& path) const {
+    return judged.workspace && is_within(path, judged.start);
+  }
   bool removal_is_protected(const Part& part, const PathText& path);
   // `contents`: what is in the directory, not it itself.
   bool is_kept(const PathText& path, bool contents, bool glob) const;
@@ -110,6 +122,10 @@ void check_removal(Subject& subject, const Part& part, const PathText& path, boo
 void judge_files(Subject& subject, const FileProgram& program, const Form& form);
 void check_refused(Subject& subject, const Form& form, std::string_view name);
 
+// host_access.cpp: what opens the host to a container ---------------------------------------------
+
+void check_host_access(Subject& subject, const Wrapper& wrapper, const Form& form);
+
 // nested_shells.cpp: texts that a shell reads -----------------------------------------------------
 
 void judge_shell(Subject& subject, const Form& form);
@@ -134,16 +150,20 @@ bool is_blank_or_unknown(std::string_view text);
 // interpreters.cpp: code in other languages -------------------------------------------------------
 
 void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form);
-// What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
+// What code runs is judged by all rules and by the lists of what is blocked and asked about.
+// `page`: see CodePiece; `given`: variables that it is started with, NAME=VALUE in lines.
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word);
+               const shell::Word& word, bool page = false, std::string_view given = {});
+
+// code_input.cpp: code that comes in on standard input --------------------------------------------
+
+// True if standard input is a file that the command names.
+bool reads_file(const shell::Command& command);
+// Refuses an interpreter that runs what is not known before it runs: `curl x | python3`.
+void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form);
 
 // wrapped_languages.cpp: programs with a language of their own ------------------------------------
 
-// A setting of git: name=value.
-void judge_setting(Subject& subject, const Form& form, std::string_view name,
-                   std::string_view value);
-void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_sed(Subject& subject, const Wrapper& wrapper, const Form& form);
@@ -151,6 +171,20 @@ void peel_tar(Subject& subject, const Wrapper& wrapper, const Form& form);
 void peel_screen(Subject& subject, const Wrapper& wrapper, const Form& form);
 // What is typed into another terminal.
 void peel_keys(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// git.cpp: what git starts for a setting, an alias or an address ------------------------------
+
+// A setting of git, or of tmux: name=value.
+void judge_setting(Subject& subject, const Form& form, std::string_view name,
+                   std::string_view value);
+// A variable whose name begins with GIT_CONFIG_.
+void judge_git_variable(Subject& subject, const Form& form, std::string_view name,
+                        std::string_view value);
+// What git does under other names. Options with scripts and settings are those of its rows.
+void peel_git(Subject& subject, const Wrapper& wrapper, const Form& form);
+// git-push, as git has it in its own folder.
+void peel_git_program(Subject& subject, const Form& form, std::string_view name);
+void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form);
 
 // find.cpp, xargs.cpp: programs that repeat a command ---------------------------------------------
 
@@ -163,6 +197,7 @@ FindRoots roots_of(const Form& form);
 // True if find picks what it finds by name, path, time or owner.
 bool has_test(const Form& form, std::size_t first);
 void peel_find(Subject& subject, const Form& form);
+void peel_fd(Subject& subject, const Wrapper& wrapper, const Form& form);
 // True if the program is a file that find finds. It may be any program.
 bool is_found(const Form& form);
 // Refuses it, unless it lies below the workspace.

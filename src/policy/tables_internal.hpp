@@ -64,19 +64,29 @@ inline constexpr std::string_view shell_letters = "oO";  // that take an argumen
 inline constexpr auto shell_longs = NameSet{"init-file", "rcfile"};
 
 // Languages whose code can start programs.
-enum class Language : unsigned char { awk, lua, node, perl, php, python, ruby };
+enum class Language : unsigned char { awk, lua, m4, node, perl, php, python, r, ruby, tcl };
 // Functions of these languages that start a program or a shell, and such that remove a directory
 // with all it holds. The last part of a name counts: os.system is system.
-inline constexpr auto starting_functions = NameSet{"Popen",
+inline constexpr auto starting_functions = NameSet{"Command",
+                                                   "Popen",
                                                    "call",
+                                                   "callCommand",
+                                                   "callProcess",
+                                                   "capture2",
+                                                   "capture2e",
+                                                   "capture3",
                                                    "check_call",
                                                    "check_output",
+                                                   "cmd",
                                                    "create_subprocess_exec",
                                                    "create_subprocess_shell",
                                                    "exec",
                                                    "execFile",
                                                    "execFileSync",
                                                    "execSync",
+                                                   "execa",
+                                                   "execaCommand",
+                                                   "execaSync",
                                                    "execl",
                                                    "execle",
                                                    "execlp",
@@ -88,21 +98,46 @@ inline constexpr auto starting_functions = NameSet{"Popen",
                                                    "execvpe",
                                                    "getoutput",
                                                    "getstatusoutput",
+                                                   "open2",
+                                                   "open3",
                                                    "passthru",
+                                                   "pcntl_exec",
+                                                   "pipeline",
                                                    "popen",
+                                                   "popen2",
+                                                   "popen2e",
+                                                   "popen3",
+                                                   "posix_spawn",
+                                                   "posix_spawnp",
                                                    "proc_open",
                                                    "run",
+                                                   "shell",
                                                    "shell_exec",
                                                    "spawn",
                                                    "spawnSync",
                                                    "spawnl",
+                                                   "spawnle",
                                                    "spawnlp",
+                                                   "spawnlpe",
                                                    "spawnv",
+                                                   "spawnve",
                                                    "spawnvp",
-                                                   "system"};
+                                                   "spawnvpe",
+                                                   "system",
+                                                   "system2"};
 inline constexpr auto removing_functions =
     NameSet{"removeSync", "remove_dir_all", "remove_tree", "rimraf",    "rm",
             "rmSync",     "rm_r",           "rm_rf",       "rmdirSync", "rmtree"};
+
+// Groups whose members may become root.
+inline constexpr auto powerful_groups =
+    NameSet{"admin", "disk", "docker", "incus-admin", "libvirt", "lxd", "shadow", "sudo", "wheel"};
+
+// Capabilities by which a program may become root, without `cap_`.
+inline constexpr auto powerful_capabilities =
+    NameSet{"all",       "bpf",      "chown",      "dac_override", "dac_read_search", "fowner",
+            "mac_admin", "mknod",    "setfcap",    "setgid",       "setpcap",         "setuid",
+            "sys_admin", "sys_boot", "sys_chroot", "sys_module",   "sys_ptrace",      "sys_rawio"};
 
 // Programs that are refused for their name, or for what they are asked. The rows stand in
 // refused_table.cpp.
@@ -110,10 +145,15 @@ struct RefusedProgram {
   // Operands that are refused, besides `words`.
   enum Operand : unsigned {
     any_operand = 1,
-    any_assignment = 2,     // NAME=value
-    any_device = 4,         // below /dev
-    all_processes = 8,      // the process 1 or -1, as kill takes it
-    unnamed_processes = 16  // names of processes are missing, or they are those of root
+    any_assignment = 2,      // NAME=value
+    any_device = 4,          // below /dev
+    all_processes = 8,       // the process 1 or -1, as kill takes it
+    unnamed_processes = 16,  // names of processes are missing, or they are those of root
+    last_device = 32,        // the last one is below /dev
+    root_user = 64,          // the name of root
+    root_group = 128,        // one of powerful_groups
+    joined_group = 256,      // the same, as the second one: behind the user who joins it
+    capabilities = 512,      // what makes root, as setcap takes it
   };
   Rule rule = Rule::sudo;
   unsigned operands = 0;  // bits of Operand
@@ -122,10 +162,15 @@ struct RefusedProgram {
   Names words = {};           // are refused as the first operand
   Names excuses = {};         // options that excuse the operands, or the name
   Names excusing_words = {};  // the same, as one of the first two operands
+  Names needs = {};           // without one of these options, operands are not refused
+  Names numbers = {};         // options that are refused with the number 0
+  Names groups = {};          // options that are refused with one of powerful_groups
 
   bool has(Operand operand) const { return (operands & operand) != 0; }
   // True if the name is enough.
-  bool by_name() const { return operands == 0 && options.empty() && words.empty(); }
+  bool by_name() const {
+    return operands == 0 && options.empty() && words.empty() && numbers.empty() && groups.empty();
+  }
 };
 
 // False: there is no such row. As all find functions here.
@@ -138,26 +183,29 @@ struct FileProgram {
     none,
     read,
     write,
-    make,       // a directory or a pipe
-    change,     // the first is an owner, which all others get
-    chmod,      // the first is a mode, which all others get
-    acl,        // all get modes that options give
-    copy,       // the last is written, the others are read
-    link,       // the last is written
-    move,       // the last is written, the others are removed
-    sync,       // as copy; what the sources do not have is removed
-    remove,     // a single file
-    rm,         // and with -r all that is below
-    pattern,    // the first is a pattern, unless an option gives one; the others are read
-    sed,        // as pattern; written with -i
-    shred,      // written, and removed with -u
-    filter,     // the first is read, the second written
-    patch,      // the first is written
-    key_value,  // if=FILE of=FILE
-    tar,        // an archive is written or unpacked
-    fetch,      // written in the directory, if an option of `modes` is there
-    unpack,     // written in the directory, if none of these options is there
-    git,        // git clean removes what is in the directory
+    make,          // a directory or a pipe
+    change,        // the first is an owner, which all others get
+    chmod,         // the first is a mode, which all others get
+    acl,           // all get modes that options give
+    copy,          // the last is written, the others are read
+    link,          // the last is written
+    move,          // the last is written, the others are removed
+    sync,          // as copy; what the sources do not have is removed
+    remove,        // a single file
+    rm,            // and with -r all that is below
+    remove_tree,   // with all that is below
+    pattern,       // the first is a pattern, unless an option gives one; the others are read
+    sed,           // as pattern; written with -i
+    shred,         // written, and removed with -u
+    filter,        // the first is read, the second written
+    patch,         // the first is written
+    key_value,     // if=FILE of=FILE
+    tar,           // an archive is written or unpacked
+    fetch,         // written in the directory, if an option of `modes` is there
+    unpack,        // written in the directory, if none of these options is there
+    pack,          // the first is an archive; the others are removed with an option of `modes`
+    pack_command,  // the same, behind a command
+    git,           // git clean removes what is in the directory
   };
   Operands operands = Operands::none;
   Syntax syntax = {};

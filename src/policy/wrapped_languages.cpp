@@ -1,4 +1,4 @@
-// Programs whose own language starts others: git's settings, editors, make, sed, tar, terminals.
+// Programs whose own language starts others: editors, make, sed, tar, terminals.
 //
 // Each language is read only as far as needed to find the texts that it hands to a shell, and the
 // files that it writes. What the language itself would put into such a text is a hole in it.
@@ -25,12 +25,43 @@ void judge_console(Subject& subject, const Form& form, const Part& command) {
   std::string_view text = command.text;
   text.remove_prefix(std::min(text.find_first_not_of(": \t"), text.size()));
   const std::size_t shell = text.find('!');
-  if (shell != std::string_view::npos) return run_guess(subject, form, text.substr(shell + 1));
+  if (shell != std::string_view::npos) {
+    // exe "!ls"
+    const bool quoted = shell > 0 && (text[shell - 1] == '"' || text[shell - 1] == '\'');
+    const std::size_t end = quoted ? text.find(text[shell - 1], shell) : text.size();
+    return run_guess(subject, form, text.substr(shell + 1, end - shell - 1));
+  }
   std::string_view rest = text;
   if (is_any(take_part(rest, ' '), "shell", "pipe", "system", "terminal", "term"))
     return run_guess(subject, form, rest);
   // :call system('...'), python os.system("...")
   read_code(subject, Language::lua, text, form, *command.word);
+}
+
+// What comes in, line by line. Of ed, `!ls`, `r !ls` and `1,$w !ls`, but not in the text behind a.
+void judge_console_input(Subject& subject, const Form& form) {
+  bool in_text = false;
+  std::string_view lines = form.input->text;
+  while (!lines.empty()) {
+    std::string_view line = take_part(lines, '\n');
+    if (in_text) {
+      in_text = line != "."sv;
+      continue;
+    }
+    line.remove_prefix(std::min(line.find_first_not_of("0123456789,.$;%+-:\\ \t"), line.size()));
+    in_text = is_any(line, "a", "i", "c");
+    if (!line.empty() && "rwWe"sv.find(line[0]) != std::string_view::npos) {
+      line.remove_prefix(1);
+      line.remove_prefix(std::min(line.find_first_not_of(' '), line.size()));
+      if (!starts_with(line, "!"sv)) continue;
+    }
+    std::string_view rest = line;
+    const std::string_view first = take_part(rest, ' ');
+    if (starts_with(line, "!"sv))
+      run_guess(subject, form, line.substr(1));
+    else if (is_any(first, "shell", "system"))
+      run_guess(subject, form, rest);
+  }
 }
 
 // make --------------------------------------------------------------------------------------------
@@ -213,26 +244,6 @@ void SedReader::run(std::string_view command) {
 
 inline namespace inner {
 
-void judge_setting(Subject& subject, const Form& form, std::string_view name,
-                   std::string_view value) {
-  const std::string key = in_lower_case(name);
-  const std::string_view section = std::string_view(key).substr(0, key.find('.'));
-  const std::string_view last = std::string_view(key).substr(key.rfind('.') + 1);
-  // An alias without ! is a command of git.
-  const bool script = section == "alias"sv ? starts_with(value, "!"sv)
-                                           : section == "pager"sv || command_settings.has(last);
-  if (script) run_guess(subject, form, value);
-}
-
-void peel_git_config(Subject& subject, const Wrapper& wrapper, const Form& form) {
-  std::vector<Part> words;
-  for (Arguments each(form, wrapper.syntax, Order::options_anywhere); each.next();)
-    if (!each.is_option) words.push_back(each.part);
-  const std::size_t first = !words.empty() && words[0].text == "set"sv;
-  if (words.size() >= first + 2)
-    judge_setting(subject, form, words[first].text, words[first + 1].text);
-}
-
 void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
   const auto take = [&](const Part& script) {
     if (wrapper.has(Wrapper::for_shell)) return run_option(subject, form, script);
@@ -252,6 +263,8 @@ void peel_console(Subject& subject, const Wrapper& wrapper, const Form& form) {
     else if (wrapper.scripts.has(text.substr(1, 1)))
       take({text.substr(2), &form.words[i]});
   }
+  if (wrapper.has(Wrapper::reads_input) && form.input->kind == shell::Input::Kind::known)
+    judge_console_input(subject, form);
 }
 
 void peel_make(Subject& subject, const Wrapper& wrapper, const Form& form) {

@@ -12,6 +12,7 @@
 //   programs                those whose argument is the program that is started
 //   switches_joining        options without an argument: with one, joins_words is the other way
 //   only_shows              with one of these options, nothing runs
+//   does_as                 its operands are files, with which it does what this program does
 //   same_as                 the row of that name holds for this one, too
 // Each file has its rows in the order of their names. The compiler checks what it can: see
 // wrapper_table.cpp.
@@ -35,6 +36,12 @@ struct WrapperColumns : ProgramColumns, WrapperTerms {
     std::uint32_t flags;
   };
 
+  // The name of another program.
+  struct DoesAs {
+    const char* name;
+  };
+
+  static constexpr DoesAs does_as(const char* name) { return {name}; }
   static constexpr TableText<longs_with_two_column> longs_with_two(const char* text) {
     return {text};
   }
@@ -60,6 +67,10 @@ struct WrapperRow : ProgramRow<WrapperColumns::columns> {
   }
   constexpr void add(WrapperTerms::Flag flag) { flags |= flag; }
   constexpr void add(WrapperTerms::Kind of_program) { kind = of_program; }
+  constexpr void add(WrapperColumns::DoesAs other_program) {
+    kind = WrapperTerms::Kind::files;
+    add(WrapperColumns::TableText<WrapperColumns::programs_column>{other_program.name});
+  }
   constexpr void add(Language of_code) {
     kind = WrapperTerms::Kind::interpreter;
     language = of_code;

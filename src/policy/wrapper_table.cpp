@@ -107,7 +107,8 @@ static_assert(commands_are_found(), "the row of a program with commands has has_
 // A console knows its options by scripts() and programs() alone.
 constexpr bool wrapper_options_are_known() {
   for (const WrapperRow* row : WrapperSource::order.rows) {
-    if (row->kind == WrapperTerms::Kind::console || row->has(WrapperTerms::optional_arguments))
+    if (row->kind == WrapperTerms::Kind::console || row->kind == WrapperTerms::Kind::files ||
+        row->has(WrapperTerms::optional_arguments))
       continue;
     if (!row->take_arguments(WrapperColumns::scripts_column)) return false;
     if (!row->has(WrapperTerms::toggles_joining) &&

@@ -17,8 +17,12 @@ struct WrapperTerms {
     capsh,
     console,  // editors and the like: options have commands of its own language
     env,
+    fd,
+    files,  // does with files what another program does, whose name its row has
     find,
+    git,
     git_config,
+    group,
     input_only,   // what it does, it reads from standard input
     interpreter,  // of a Language, which its row has
     keys,         // its words are typed into another terminal
@@ -39,6 +43,7 @@ struct WrapperTerms {
     options_again = 1u << 1,       // behind that word, more options
     assignments_before = 1u << 2,  // NAME=value words
     behind_dashes = 1u << 3,       // a word --, if there is one
+    maybe_word = 1u << 22,         // a word, perhaps: the command may be the word behind it
     // What follows its options.
     has_commands = 1u << 4,  // a command of its own: the row to go on with is "name command"
     command_list = 1u << 5,  // the same, and a word ; begins the next one
@@ -52,6 +57,9 @@ struct WrapperTerms {
     elsewhere = 1u << 12,     // the same; they run on another machine, in a container or a terminal
     for_shell = 1u << 13,     // of a console: they are those of a shell
     git_settings = 1u << 14,  // its options -c and --config hold a setting of git
+    reaches_host = 1u << 19,  // its options may open the host to what it runs
+    feeds_input = 1u << 20,   // what its programs read comes from elsewhere
+    runs_input = 1u << 21,    // without an operand, it runs what it reads
     // What options of Wrapper::programs do.
     toggles_joining = 1u << 15,  // they take no argument, and turn joins_words on, or off
     shows = 1u << 16,            // and where they turn it on, nothing runs
@@ -103,12 +111,40 @@ inline constexpr auto command_variables = NameSet{"BROWSER",
 
 // The last parts of the names of git's and tmux's settings whose value is a command, besides
 // pager.* and alias.*, in small letters.
-inline constexpr auto command_settings =
-    NameSet{"askpass",         "clean",         "cmd",        "command", "copy-command",
-            "default-command", "default-shell", "difffilter", "driver",  "editor",
-            "external",        "fsmonitor",     "gitproxy",   "helper",  "lock-command",
-            "packobjectshook", "pager",         "process",    "program", "receivepack",
-            "smudge",          "sshcommand",    "textconv",   "update",  "uploadpack"};
+inline constexpr auto command_settings = NameSet{"alternaterefscommand",
+                                                 "askpass",
+                                                 "browser",
+                                                 "cccmd",
+                                                 "clean",
+                                                 "cmd",
+                                                 "command",
+                                                 "copy-command",
+                                                 "default-command",
+                                                 "default-shell",
+                                                 "defaultkeycommand",
+                                                 "difffilter",
+                                                 "driver",
+                                                 "editor",
+                                                 "external",
+                                                 "fsmonitor",
+                                                 "gitproxy",
+                                                 "headercmd",
+                                                 "helper",
+                                                 "httpd",
+                                                 "lock-command",
+                                                 "packobjectshook",
+                                                 "pager",
+                                                 "process",
+                                                 "program",
+                                                 "receivepack",
+                                                 "sendmailcmd",
+                                                 "smudge",
+                                                 "sshcommand",
+                                                 "textconv",
+                                                 "tocmd",
+                                                 "tunnel",
+                                                 "update",
+                                                 "uploadpack"};
 
 }  // namespace inner
 

@@ -24,8 +24,8 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
                     std::string_view name, std::string_view value) {
   if (starts_with(name, "BASH_FUNC_"sv))
     subject.refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
-  if (command_variables.has(name) || starts_with(name, "GIT_CONFIG_VALUE_"sv))
-    run_guess(subject, form, value);
+  if (command_variables.has(name)) run_guess(subject, form, value);
+  if (starts_with(name, "GIT_CONFIG_"sv)) judge_git_variable(subject, form, name, value);
   if (name != "BASH_ENV"sv && name != "ENV"sv) return;
   const std::string path = join_shell_path(subject.command.work_dir.text, value);
   if (word.process || is_unknown(value) || starts_with(path, "/dev/"sv) ||
@@ -45,14 +45,6 @@ bool peel_command(Subject& subject, std::string_view program, const Form& form) 
     return false;
   peel(subject, verb, form);
   return true;
-}
-
-// True if standard input is a file that the command names.
-bool reads_file(const shell::Command& command) {
-  for (const shell::Redirection& redirection : command.redirections)
-    if (redirection.kind == shell::Redirection::Kind::read && redirection.fd == 0)
-      return redirection.target.known() && !redirection.target.process;
-  return false;
 }
 
 // What the options of a wrapper say of the command behind them.
@@ -91,7 +83,7 @@ void peel_rest(Subject& subject, const Wrapper& wrapper, const Form& form, std::
     subject.refuse_unknown(unknown);
   }
   subject.add_form(rest);
-  if (vague) subject.add_form(rest.from(1));
+  if (vague || wrapper.has(Wrapper::maybe_word)) subject.add_form(rest.from(1));
 }
 
 // The command of the program's own at word `i`; with q, another one behind each `;`.
@@ -225,6 +217,13 @@ void peel_runuser(Subject& subject, const Wrapper& wrapper, const Form& form) {
   peel_su(subject, wrapper, form);
 }
 
+// sg GROUP COMMAND. ast-grep has the same name, and commands of its own.
+void peel_group(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  static constexpr auto searches =
+      NameSet{"completions", "help", "lsp", "new", "outline", "run", "scan", "test"};
+  if (form.size < 2 || !searches.has(form.words[1].text)) peel_plain(subject, wrapper, form);
+}
+
 // Words of tmux that are a command of tmux, or strings that hold one of tmux or of a shell.
 void peel_nested(Subject& subject, const Form& form) {
   for (std::size_t i = 1; i < form.size; ++i) {
@@ -236,6 +235,28 @@ void peel_nested(Subject& subject, const Form& form) {
   }
 }
 
+// What it does with input that is not known is not the script's doing.
+void peel_input(Subject& subject, const Form& form) {
+  if (form.input->kind == shell::Input::Kind::known) read_input(subject, form, form.size, false);
+}
+
+void peel_files(Subject& subject, const Wrapper& wrapper, const Form& form) {
+  FileProgram program;
+  if (find_file_program(wrapper.programs.first(), program)) judge_files(subject, program, form);
+}
+
+// The form, with what is known of the programs that a wrapper starts.
+Form form_for(const Subject& subject, const Wrapper& wrapper, const Form& whole) {
+  Form form = whole;
+  form.holes = form.holes || wrapper.has(Wrapper::known_in_part) || wrapper.has(Wrapper::elsewhere);
+  // `ssh HOST sh < FILE` passes, as `sh FILE` does: the policy reads no files.
+  static const shell::Input sent = {};
+  if (wrapper.has(Wrapper::elsewhere) && reads_file(subject.command)) form.input = &sent;
+  static const shell::Input received = {shell::Input::Kind::unknown};
+  if (wrapper.has(Wrapper::feeds_input)) form.input = &received;
+  return form;
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -245,11 +266,9 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
     subject.judged.too_complex = true;
     return;
   }
-  Form form = whole;
-  form.holes = form.holes || wrapper.has(Wrapper::known_in_part) || wrapper.has(Wrapper::elsewhere);
-  // `ssh HOST sh < FILE` passes, as `sh FILE` does: the policy reads no files.
-  static const shell::Input sent = {};
-  if (wrapper.has(Wrapper::elsewhere) && reads_file(subject.command)) form.input = &sent;
+  const Form form = form_for(subject, wrapper, whole);
+  if (wrapper.has(Wrapper::reaches_host)) check_host_access(subject, wrapper, form);
+  check_code_input(subject, wrapper, form);
   switch (wrapper.kind) {
     case Wrapper::Kind::plain:
       return peel_plain(subject, wrapper, form);
@@ -257,17 +276,23 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
       return peel_console(subject, wrapper, form);
     case Wrapper::Kind::sed:
       return peel_sed(subject, wrapper, form);
+    case Wrapper::Kind::group:
+      return peel_group(subject, wrapper, form);
     case Wrapper::Kind::env:
       return peel_env(subject, wrapper, form);
     case Wrapper::Kind::find:
       return peel_find(subject, form);
+    case Wrapper::Kind::fd:
+      return peel_fd(subject, wrapper, form);
+    case Wrapper::Kind::files:
+      return peel_files(subject, wrapper, form);
     case Wrapper::Kind::capsh:
       return peel_capsh(subject, form);
     case Wrapper::Kind::input_only:
-      // What it does with input that is not known is not the script's doing.
-      if (form.input->kind == shell::Input::Kind::known)
-        read_input(subject, form, form.size, false);
-      return;
+      return peel_input(subject, form);
+    case Wrapper::Kind::git:
+      if (wrapper.has(Wrapper::has_commands)) peel_plain(subject, wrapper, form);
+      return peel_git(subject, wrapper, form);
     case Wrapper::Kind::git_config:
       return peel_git_config(subject, wrapper, form);
     case Wrapper::Kind::make:

@@ -105,7 +105,9 @@ struct ProcessOptions {
   // That directory, opened by the caller and borrowed until the end; spill_dir then only names it.
   int spill_dir_fd = -1;
   std::size_t spill_above = unbounded;
-  bool hash_output = false;  // sets OutputCounts::sha256; about 4 ms of processor time per MiB
+  // Sets OutputCounts::sha256. Per MiB of output this takes 0.7 ms of processor time where the
+  // processor has instructions for it (x86 with SHA extensions, ARMv8), and about 4 ms elsewhere.
+  bool hash_output = false;
   std::uint64_t max_spill = std::uint64_t{1}
                             << 30;  // bytes per file, or unbounded; the rest is not written
 

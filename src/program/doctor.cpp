@@ -197,6 +197,8 @@ DoctorReport examine_container(ContainerExecutorOptions options) {
   options.policy.disabled_rules = {"rm-protected"};  // a file of its own in /
   options.delete_guard = false;
   options.audit_file.clear();
+  options.audit_key.clear();
+  options.audit_syslog.clear();
   options.on_audit = {};
   options.container.persistent = false;
   options.container.system_packages = {};

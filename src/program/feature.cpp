@@ -57,9 +57,16 @@ Expected<void> check_transcript(const ServerConfig& config, const Executor& exec
                     {in_quotes(*path)});
 }
 
-int verify_audit(const std::string& path) {
+int verify_audit(const ServerConfig& config) {
+  AuditProof proof;
+  if (const std::string& file = config.local.audit_key; !file.empty()) {
+    auto key = read_audit_key(file);
+    if (!key) return fail(2, concat("--audit-key: %", {key.error().message}));
+    proof.key = std::move(*key);
+  }
+  proof.last_hash = config.program->last_hash.value_or(std::string());
   bool is_whole = true;
-  const auto text = verified_audit(path, is_whole);
+  const auto text = verified_audit(*config.program->verify_audit, proof, is_whole);
   if (!text) return fail(2, text.error().message);
   return print_answer(*text, is_whole ? 0 : 1);
 }
@@ -76,7 +83,7 @@ int report(const ProgramConfig& call) {
 std::optional<int> answer_of_call(const ServerConfig& config) {
   const ProgramConfig& call = *config.program;
   if (call.help_all) return print(call.json ? help_json(config) : help_text(config, true)) ? 0 : 1;
-  if (call.verify_audit) return verify_audit(*call.verify_audit);
+  if (call.verify_audit) return verify_audit(config);
   if (!call.report.empty()) return report(call);
   if (call.client_config) return run_client_config(config);
   if (call.massgen_path) return print_massgen_path();

@@ -74,7 +74,15 @@ constexpr Option program_rows[] = {
         .value("FILE")
         .in(Option::command_line)
         .after("list-rules")
-        .help("print the lines of an audit log that are not as they were written"),
+        .help(
+            "print the lines of an audit log that are not as they were written. With --audit-key "
+            "FILE those, too, that were not written with that key. Exit status 0: there are none; "
+            "1: there are"),
+    of_program<&ProgramConfig::last_hash>("last-hash")
+        .value("HASH")
+        .in(Option::command_line)
+        .help("with --verify-audit: a hash that this log had at its end, as that printed it or as "
+              "the log of the system has it. An error when no line has it"),
     of_program<&ProgramConfig::report>("report")
         .value("FILE...")
         .in(Option::command_line)
@@ -152,6 +160,7 @@ Expected<void> check_program_call(ServerConfig& config) {
   if (call.replay && config.use == Option::users)
     return wrong("--replay has no commands for --profile");
   if (call.output && call.report.empty()) return wrong("--output is for --report");
+  if (call.last_hash && !call.verify_audit) return wrong("--last-hash is for --verify-audit");
   if (call.sandbox_report && !(config.use & Option::kernel))
     return wrong("--sandbox-report has nothing to tell of a container; ask --doctor");
   if (call.lists_places() && !(config.use & Option::engines))

@@ -30,6 +30,7 @@ struct ProgramConfig {
   std::optional<std::string> client_config = {};
   std::optional<std::string> write = {};  // empty: the client's usual file
   std::optional<std::string> verify_audit = {};
+  std::optional<std::string> last_hash = {};
   std::vector<std::string> report = {};  // audit logs
   std::optional<std::string> output = {};
   std::optional<std::string> replay = {};

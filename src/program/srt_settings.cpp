@@ -362,31 +362,13 @@ bool may_read_git_identity(const SrtSettings& settings) {
   return file && may_be_read(*file, settings);
 }
 
-// Whether a name, or one that a pattern such as *.example.org stands for, is one of the denied.
-bool meet(std::string_view allowed, std::string_view denied) {
-  const std::string_view allowed_name = allowed.substr(0, allowed.find(':'));
-  const std::string_view denied_name = denied.substr(0, denied.find(':'));
-  const auto covers = [](std::string_view pattern, std::string_view name) {
-    if (pattern == "*"sv || pattern == name) return true;
-    return starts_with(pattern, "*."sv) && name.size() > pattern.size() - 1 &&
-           ends_with(name, pattern.substr(1));
-  };
-  return covers(allowed_name, denied_name) || covers(denied_name, allowed_name);
-}
-
-Expected<void> set_network(const SrtSettings& settings, ServerConfig& config) {
-  for (const std::string& allowed : settings.allowed_domains)
-    for (const std::string& denied : settings.denied_domains)
-      if (meet(in_lower_case(allowed), in_lower_case(denied)))
-        return make_error(ErrorCode::unsupported,
-                          "deniedDomains: % takes back a part of % in allowedDomains, which is not "
-                          "held here: name what is allowed",
-                          {in_quotes(denied), in_quotes(allowed)});
+void set_network(const SrtSettings& settings, ServerConfig& config) {
+  const bool has_names = !settings.allowed_domains.empty();
   config.local.allowed_domains = settings.allowed_domains;
-  config.local.sandbox.network = !settings.allowed_domains.empty() ? Network::allow
-                                 : settings.allows_local           ? Network::loopback
-                                                                   : Network::none;
-  return {};
+  if (has_names) config.local.denied_domains = settings.denied_domains;
+  config.local.sandbox.network = has_names               ? Network::allow
+                                 : settings.allows_local ? Network::loopback
+                                                         : Network::none;
 }
 
 Expected<void> apply(const SrtSettings& settings, const std::vector<std::string>& paths,
@@ -396,7 +378,7 @@ Expected<void> apply(const SrtSettings& settings, const std::vector<std::string>
   if (ok) grants.add_readable(paths);
   if (ok) ok = grants.add_kept();
   if (ok) ok = grants.check_denials();
-  if (ok) ok = set_network(settings, config);
+  if (ok) set_network(settings, config);
   if (ok) ok = clear_path(settings);
   if (ok && config.local.roots.empty())
     ok = make_error(ErrorCode::invalid_argument, "there is no folder that commands may start in");

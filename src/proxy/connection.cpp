@@ -8,15 +8,19 @@
 //   looking_up  addresses have come                     connecting   take()
 //   looking_up  20 s                                    refusing     expire()
 //   connecting  the server answers                      relaying     end_connecting()
+//   connecting  the parent answers, and it is a tunnel  asking       ask_parent()
 //   connecting  an error, or 10 s: the next address     connecting   connect_next()
 //   connecting  no address is left                      refusing     connect_next()
+//   asking      the tunnel of the parent is open        relaying     read_answer()
+//   asking      it is not, 20 s, or a head above 16 KiB refusing     read_answer(), expire()
 //   relaying    both ends have ended, or an error       over         step()
 //   relaying    no byte for 10 minutes                  over         expire()
 //   relaying    the client has the end, none for 1 min  over         expire()
 //   refusing    the client ends, or 2 s                 over         step(), expire()
 //
-// What holds: there is a socket to a server in connecting and relaying alone, and the rules have
-// allowed its name and its address before it was made. Bytes of the client go to a server only
+// What holds: there is a socket to a server in connecting, asking and relaying alone, and the rules
+// have allowed its name and its address before it was made. Of what goes by a parent proxy they
+// have allowed the name, and the socket is the parent's. Bytes of the client go to a server only
 // while relaying. All runs under the mutex of the proxy, most of it in its thread, and nothing
 // blocks. What the client sends is hostile, and so is what the server sends; the proxy reads only a
 // request.
@@ -37,6 +41,7 @@ namespace {
 constexpr auto head_time = std::chrono::seconds(10);
 constexpr auto lookup_time = std::chrono::seconds(20);
 constexpr auto connect_time = std::chrono::seconds(10);  // for each address
+constexpr auto answer_time = std::chrono::seconds(20);   // of the parent, which connects meanwhile
 constexpr auto idle_time = std::chrono::minutes(10);     // without a byte in either direction
 constexpr auto ended_time = std::chrono::minutes(1);     // the same, once the server has ended
 constexpr auto refusal_time = std::chrono::seconds(2);   // until the client has read its answer
@@ -90,6 +95,7 @@ ProxyConnection::ProxyConnection(const ProxyContext& context, std::uint64_t key,
 // Called for an event of either end. False: the connection is over, and the proxy closes it.
 bool ProxyConnection::step(bool far_event, Clock::time_point now) {
   if (phase_ == Phase::connecting && far_event) end_connecting(now);
+  if (phase_ == Phase::asking && far_event) read_answer(now);
   if (phase_ == Phase::head) {
     if (!receive(near_, now)) return false;
     read_head(now);
@@ -121,6 +127,8 @@ bool ProxyConnection::expire(Clock::time_point now) {
     connect_next(now);
   else if (phase_ == Phase::looking_up)
     refuse("failed", "its name could not be looked up in time", now);
+  else if (phase_ == Phase::asking)
+    refuse("failed", "the parent proxy did not answer in time", now);
   else
     return false;
   return wait_for_more();
@@ -143,6 +151,8 @@ void ProxyConnection::read_head(Clock::time_point now) {
   record.name = printable(request_.wanted.host);
   record.port = request_.wanted.port;
   if (request_.state == ProxyRequest::bad) return refuse("bad request", request_.problem, now);
+  if (const std::string* const reason = context_.rules.denial(request_.wanted))
+    return refuse("refused", *reason, now);
   if (!context_.rules.allow(request_.wanted)) return refuse("refused", {}, now);
   record.verdict = "failed";
   record.reason = "the command ended before it was connected";
@@ -150,12 +160,15 @@ void ProxyConnection::read_head(Clock::time_point now) {
   const std::string rest(after.substr(
       0, static_cast<std::size_t>(std::min<std::uint64_t>(after.size(), request_.body))));
   request_.body -= rest.size();
+  by_parent_ = context_.parent.serves(request_.wanted);
+  if (by_parent_ && !request_.tunnel)
+    request_.head = context_.parent.forwarded(request_.head, request_.wanted);
   input.clear();
   input.add(request_.head);
   input.add(rest);
   phase_ = Phase::looking_up;
   deadline_ = now + lookup_time;
-  context_.resolver->ask(key_, command_, request_.wanted);
+  context_.resolver->ask(key_, command_, by_parent_ ? context_.parent.address() : request_.wanted);
 }
 
 // Tries the next address that may be reached.
@@ -164,8 +177,10 @@ void ProxyConnection::connect_next(Clock::time_point now) {
   far_.watched = 0;
   while (next_address_ < lookup_.count) {
     const SocketAddress& address = lookup_.addresses[next_address_++];
-    if (!context_.rules.allow_address(address, lookup_.wanted.port)) {
-      barred_ = address.text();
+    if (!by_parent_ && !context_.rules.allow_address(address, lookup_.wanted.port)) {
+      const bool denied = context_.rules.denial({address.text(), lookup_.wanted.port, true});
+      barred_ = concat("its address % is %",
+                       {address.text(), denied ? "denied" : "private or this host's"});
       continue;
     }
     far_.fd.reset(above_standard_streams(
@@ -179,9 +194,11 @@ void ProxyConnection::connect_next(Clock::time_point now) {
     lookup_.problem = errno_text(errno);
     far_.fd.reset();
   }
-  if (lookup_.problem.empty() && !barred_.empty())
-    return refuse("refused", concat("its address % is private or this host's", {barred_}), now);
-  refuse("failed", lookup_.problem.empty() ? "it did not answer in time" : lookup_.problem, now);
+  if (lookup_.problem.empty() && !barred_.empty()) return refuse("refused", barred_, now);
+  refuse("failed",
+         concat("%%", {by_parent_ ? "the parent proxy: " : "",
+                       lookup_.problem.empty() ? "it did not answer in time" : lookup_.problem}),
+         now);
 }
 
 void ProxyConnection::end_connecting(Clock::time_point now) {
@@ -193,6 +210,44 @@ void ProxyConnection::end_connecting(Clock::time_point now) {
     return connect_next(now);
   }
   send_at_once(far_.fd);
+  if (by_parent_ && request_.tunnel) return ask_parent(now);
+  begin_relaying(now);
+}
+
+// The request is short, and the socket has taken nothing before it.
+void ProxyConnection::ask_parent(Clock::time_point now) {
+  const std::string request = context_.parent.tunnel_request(request_.wanted);
+  const ssize_t sent = ::send(far_.fd.get(), request.data(), request.size(), MSG_NOSIGNAL);
+  if (sent != static_cast<ssize_t>(request.size()))
+    return refuse("failed", "the parent proxy takes no request", now);
+  phase_ = Phase::asking;
+  deadline_ = now + answer_time;
+}
+
+// What follows the head is of the server.
+void ProxyConnection::read_answer(Clock::time_point now) {
+  constexpr std::string_view end = "\r\n\r\n";
+  char bytes[4096];
+  const ssize_t taken = ::recv(far_.fd.get(), bytes, sizeof bytes, 0);
+  if (taken < 0 && (errno == EAGAIN || errno == EINTR)) return;
+  if (taken <= 0) return refuse("failed", "the parent proxy closes the connection", now);
+  const std::size_t seen = answer_.size();
+  answer_.append(bytes, static_cast<std::size_t>(taken));
+  const std::size_t head = answer_.find(end, seen - std::min(seen, end.size() - 1));
+  if (head == answer_.npos) {
+    if (answer_.size() > longest_head) refuse("failed", "the parent proxy gives no answer", now);
+    return;
+  }
+  if (const char* const problem = ParentProxy::problem_of(answer_))
+    return refuse("failed", problem, now);
+  begin_relaying(now);
+  const std::string_view rest = std::string_view(answer_).substr(head + end.size());
+  record.received += rest.size();
+  far_.from.add(rest);
+  answer_ = {};
+}
+
+void ProxyConnection::begin_relaying(Clock::time_point now) {
   phase_ = Phase::relaying;
   deadline_ = now + idle_time;
   record.verdict = "allowed";
@@ -281,12 +336,13 @@ bool ProxyConnection::wait_for_more() {
   const auto reads = [](const RelayEnd& end) { return !end.ended && !end.from.full(); };
   const bool relaying = phase_ == Phase::relaying;
   const bool connecting = phase_ == Phase::connecting;
-  const bool idle = connecting || phase_ == Phase::looking_up;
+  const bool asking = phase_ == Phase::asking;
+  const bool idle = connecting || asking || phase_ == Phase::looking_up;
   if (!context_.watch(near_.fd.get(), key_, near_.watched,
                       events_of(!idle && reads(near_), !far_.from.empty())))
     return false;
   return !far_.fd || context_.watch(far_.fd.get(), key_ | far_bit, far_.watched,
-                                    events_of(relaying && reads(far_),
+                                    events_of(asking || (relaying && reads(far_)),
                                               connecting || (relaying && !near_.from.empty())));
 }
 

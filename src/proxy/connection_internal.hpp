@@ -13,9 +13,11 @@ inline namespace v0_1 {
 
 // What all connections of a proxy share.
 struct ProxyContext {
-  explicit ProxyContext(DomainRules given) : rules(std::move(given)) {}
+  ProxyContext(DomainRules given, ParentProxy above)
+      : rules(std::move(given)), parent(std::move(above)) {}
 
   const DomainRules rules;
+  const ParentProxy parent;
   UniqueFd poll = {};
   std::shared_ptr<Resolver> resolver = {};
 
@@ -65,9 +67,10 @@ struct RelayEnd {
 // A connection of a command as a state machine without a thread. It never blocks: each step does
 // what can be done now, and names events and a deadline for the next one.
 //
-//   head --> looking_up --> connecting --> relaying -----------> (over)
-//    |           |              |                                  ^
-//    '-----------'--------------'--> refusing: the answer goes out, what comes is dropped
+//   head --> looking_up --> connecting --> [asking the parent] --> relaying -----------> (over)
+//    |           |              |                  |                                       ^
+//    '-----------'--------------'------------------'--> refusing: the answer goes out, what comes
+//                                                       is dropped
 class ProxyConnection {
  public:
   ProxyConnection(const ProxyContext& context, std::uint64_t key, std::uint64_t command,
@@ -84,11 +87,14 @@ class ProxyConnection {
   Connection record = {};  // its verdict is empty as long as nothing was asked for
 
  private:
-  enum class Phase { head, looking_up, connecting, relaying, refusing };
+  enum class Phase { head, looking_up, connecting, asking, relaying, refusing };
 
   void read_head(Clock::time_point now);
   void connect_next(Clock::time_point now);
   void end_connecting(Clock::time_point now);
+  void ask_parent(Clock::time_point now);
+  void read_answer(Clock::time_point now);
+  void begin_relaying(Clock::time_point now);
   void refuse(const char* verdict, std::string reason, Clock::time_point now);
   bool receive(RelayEnd& end, Clock::time_point now);
   bool send(RelayEnd& from, RelayEnd& to, Clock::time_point now);
@@ -105,7 +111,9 @@ class ProxyConnection {
   ProxyRequest request_ = {};
   Lookup lookup_ = {};
   std::size_t next_address_ = 0;
-  std::string barred_ = {};  // an address that may not be reached
+  bool by_parent_ = false;
+  std::string answer_ = {};  // of the parent, to the end of its head
+  std::string barred_ = {};  // why an address may not be reached
   Clock::time_point deadline_;
 };
 

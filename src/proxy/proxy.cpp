@@ -60,7 +60,7 @@ void add_connection(NetworkReport& report, Connection&& connection) {
 
 // All of it but the context is under the mutex, which is never held while something is waited for.
 struct DomainProxy::State {
-  explicit State(DomainRules rules) : context(std::move(rules)) {}
+  State(DomainRules rules, ParentProxy parent) : context(std::move(rules), std::move(parent)) {}
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
@@ -104,10 +104,10 @@ struct DomainProxy::State {
   Clock::time_point retry = Clock::time_point::max();  // when there were no descriptors
 };
 
-Expected<std::shared_ptr<DomainProxy>> DomainProxy::create(DomainRules rules) {
+Expected<std::shared_ptr<DomainProxy>> DomainProxy::create(DomainRules rules, ParentProxy parent) {
   auto resolver = Resolver::create();
   if (!resolver) return resolver.failure();
-  auto state = std::make_unique<State>(std::move(rules));
+  auto state = std::make_unique<State>(std::move(rules), std::move(parent));
   ProxyContext& context = state->context;
   context.resolver = std::move(*resolver);
   context.poll.reset(above_standard_streams(::epoll_create1(EPOLL_CLOEXEC)));
@@ -288,11 +288,13 @@ void DomainProxy::State::close(Slot& slot) {
 #endif
 
 Expected<std::shared_ptr<CommandNetwork>> open_network(
-    [[maybe_unused]] const std::vector<std::string>& domains) {
+    [[maybe_unused]] const ExecutorOptions& options) {
 #if defined(__linux__)
-  auto rules = DomainRules::create(domains);
+  auto rules = DomainRules::create(options.allowed_domains, options.denied_domains);
   if (!rules) return rules.failure();
-  auto proxy = DomainProxy::create(std::move(*rules));
+  auto parent = ParentProxy::create(options.parent_proxy, options.direct_domains);
+  if (!parent) return parent.failure();
+  auto proxy = DomainProxy::create(std::move(*rules), std::move(*parent));
   if (!proxy) return proxy.failure();
   return std::shared_ptr<CommandNetwork>(std::move(*proxy));
 #else

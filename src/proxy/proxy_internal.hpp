@@ -52,22 +52,56 @@ bool is_public_address(const SocketAddress& address);
 
 }  // namespace inner
 
-// What an operator allows. Does not change after create().
+// What an operator allows and denies. Does not change after create().
 class DomainRules {
  public:
-  // Of names (example.org), names below another one (*.example.org), addresses and names of sets,
-  // each with a port, or for the ports 80 and 443. Errors: invalid_argument.
-  static Expected<DomainRules> create(const std::vector<std::string>& given);
+  // Of names (example.org), names below another one (*.example.org), addresses and names of sets.
+  // What is allowed has a port, or is allowed for the ports 80 and 443; what is denied has a port,
+  // or is denied for all of them, and may have a reason behind a `=`. Errors: invalid_argument.
+  static Expected<DomainRules> create(const std::vector<std::string>& allowed,
+                                      const std::vector<std::string>& denied = {});
 
   bool allow(const Destination& wanted) const;
-  // A name's address: public, or listed itself.
+  // Why it is denied, whatever is allowed; null: it is not.
+  const std::string* denial(const Destination& wanted) const;
+  // A name's address: public, or listed itself, and not denied.
   bool allow_address(const SocketAddress& address, unsigned port) const;
-  const std::string& text() const noexcept { return text_; }  // for a message, as given
+  const std::string& text() const noexcept { return text_; }  // what is allowed, as given
 
  private:
-  // host:port, and .example.org:port for the names below one.
-  std::vector<std::string> rules_ = {};
+  // The host begins with a dot for the names below one. Port 0 is any.
+  struct Rule {
+    std::string host = {};
+    unsigned port = 0;
+    std::string reason = {};
+
+    bool holds(const Destination& wanted) const;
+  };
+  static bool read(std::string_view entry, std::vector<Rule>& rules);
+
+  std::vector<Rule> allowed_ = {};
+  std::vector<Rule> denied_ = {};
   std::string text_ = {};
+};
+
+// Another proxy between this one and the world. Does not change after create().
+class ParentProxy {
+ public:
+  // `url`: http://[USER:PASSWORD@]HOST[:PORT], port 80 without one; empty: there is none. `direct`:
+  // what it does not serve, as in NO_PROXY. Errors: invalid_argument.
+  static Expected<ParentProxy> create(std::string_view url, const std::vector<std::string>& direct);
+
+  bool serves(const Destination& wanted) const;
+  const Destination& address() const noexcept { return address_; }
+  std::string tunnel_request(const Destination& wanted) const;
+  std::string forwarded(std::string_view head, const Destination& wanted) const;
+  // Of the head of its answer to a tunnel_request(); null: the tunnel is open.
+  static const char* problem_of(std::string_view answer);
+
+ private:
+  Destination address_ = {};
+  std::string authorization_ = {};  // a line of the head
+  std::vector<std::string> direct_ = {};
 };
 
 // What a client asks for, once enough of it has come.
@@ -87,6 +121,8 @@ struct ProxyRequest {
 inline namespace inner {
 
 inline constexpr std::size_t longest_head = std::size_t{16} << 10;
+
+std::string_view without_blanks_around(std::string_view text);
 
 // Reads the beginning of a connection, of which the first `seen` bytes were incomplete. Any input
 // of at most longest_head bytes gives an answer in linear time.
@@ -145,7 +181,7 @@ class Resolver {
 class DomainProxy final : public CommandNetwork {
  public:
   struct State;
-  static Expected<std::shared_ptr<DomainProxy>> create(DomainRules rules);
+  static Expected<std::shared_ptr<DomainProxy>> create(DomainRules rules, ParentProxy parent);
   explicit DomainProxy(std::unique_ptr<State> state);
   DomainProxy(const DomainProxy&) = delete;
   DomainProxy& operator=(const DomainProxy&) = delete;

@@ -45,12 +45,6 @@ bool is_value_char(char c) {
   return c == '\t' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
 }
 
-std::string_view without_blanks_around(std::string_view text) {
-  while (!text.empty() && is_shell_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
-  return text;
-}
-
 // Reads one header of a request that is forwarded. Returns what is wrong with it, or null.
 const char* take_header(std::string_view line, ProxyRequest& request, bool& has_host,
                         bool& has_length) {
@@ -191,6 +185,12 @@ ProxyRequest read_socks_request(std::string_view input) {
 }  // namespace
 
 inline namespace inner {
+
+std::string_view without_blanks_around(std::string_view text) {
+  while (!text.empty() && is_shell_blank(text.front())) text.remove_prefix(1);
+  while (!text.empty() && is_shell_blank(text.back())) text.remove_suffix(1);
+  return text;
+}
 
 ProxyRequest read_proxy_request(std::string_view input, std::size_t seen) {
   constexpr std::string_view end = "\r\n\r\n";

@@ -1,10 +1,10 @@
-// Which names and ports an operator allows.
+// Which names and ports an operator allows, and which are denied whatever is allowed.
 //
-//   entry of allowed_domains   rules made of it                   function
-//   example.org                example.org:80, example.org:443    DomainRules::create()
-//   example.org:22             example.org:22                     DomainRules::create()
-//   *.example.org              .example.org:80, .example.org:443  DomainRules::create()
-//   the name of a set          those of each of its hosts         DomainRules::create()
+//   entry               of allowed_domains                 of denied_domains       function
+//   example.org         example.org:80, example.org:443    example.org, any port   create()
+//   example.org:22      example.org:22                     example.org:22          read()
+//   *.example.org       .example.org:80, .example.org:443  .example.org, any port  create()
+//   the name of a set   those of each of its hosts         those of each           read()
 //
 // What a command asks for is hostile text. destination_of() makes one spelling of each host, so
 // that allow() compares texts; an address in another spelling is refused.
@@ -156,48 +156,76 @@ Destination destination_of(std::string_view text, unsigned usual_port) {
 
 }  // namespace inner
 
-Expected<DomainRules> DomainRules::create(const std::vector<std::string>& given) {
+// A rule that begins with a dot is for the names below one, and not for that name.
+bool DomainRules::Rule::holds(const Destination& wanted) const {
+  if (port != 0 && port != wanted.port) return false;
+  return wanted.host == host || (host[0] == '.' && ends_with(wanted.host, host));
+}
+
+// Adds the rules of an entry, without a port where it has none. False: it is no entry.
+bool DomainRules::read(std::string_view entry, std::vector<Rule>& rules) {
+  bool is_set = false;
+  for (const SetHost& row : set_hosts)
+    if (entry == row.set) is_set = read(row.host, rules);
+  // A name without a dot may be a set that is spelled wrong.
+  if (is_set || entry.find_first_of(".:") == entry.npos) return is_set;
+  const bool below = starts_with(entry, "*."sv);
+  const std::string_view name = below ? entry.substr(2) : entry;
+  const Destination found = destination_of(name, 80);
+  if (found.host.empty() || (below && found.literal)) return false;
+  const bool has_port = !destination_of(name).host.empty();
+  rules.push_back({concat("%%", {below ? "." : "", found.host}), has_port ? found.port : 0, {}});
+  return true;
+}
+
+Expected<DomainRules> DomainRules::create(const std::vector<std::string>& allowed,
+                                          const std::vector<std::string>& denied) {
+  constexpr const char* wrong =
+      "%: % is no example.org, *.example.org, example.org:443, 127.0.0.1:8080, [::1]:8080, nor one "
+      "of python, node, rust, go, debian";
   DomainRules rules;
-  const auto add = [&rules](std::string_view host) {
-    const bool below = starts_with(host, "*."sv);
-    const std::string_view name = below ? host.substr(2) : host;
-    Destination found = destination_of(name, 80);
-    // Without a port of its own.
-    const bool both = destination_of(name).host.empty();
-    if (found.host.empty() || (below && found.literal)) return false;
-    if (below) found.host.insert(0, 1, '.');
-    rules.rules_.push_back(found.text());
-    found.port = 443;
-    if (both) rules.rules_.push_back(found.text());
-    return true;
-  };
-  for (const std::string& entry : given) {
-    bool is_set = false;
-    for (const SetHost& row : set_hosts)
-      if (entry == row.set) is_set = add(row.host);
+  std::vector<Rule> read_rules;
+  for (const std::string& entry : allowed) {
     append_all(rules.text_, {rules.text_.empty() ? "" : ", ", entry});
-    // A name without a dot may be a set that is spelled wrong.
-    if (!is_set && (entry.find_first_of(".:") == entry.npos || !add(entry)))
-      return make_error(ErrorCode::invalid_argument,
-                        "allowed_domains: % is no example.org, *.example.org, example.org:443, "
-                        "127.0.0.1:8080, [::1]:8080, nor one of python, node, rust, go, debian",
-                        {in_quotes(entry)});
+    if (!read(entry, read_rules))
+      return make_error(ErrorCode::invalid_argument, wrong, {"allowed_domains", in_quotes(entry)});
+  }
+  // Programs of the web use these two.
+  for (Rule& rule : read_rules)
+    if (rule.port != 0) {
+      rules.allowed_.push_back(std::move(rule));
+    } else {
+      rules.allowed_.push_back({rule.host, 80, {}});
+      rules.allowed_.push_back({rule.host, 443, {}});
+    }
+  for (const std::string& entry : denied) {
+    std::string_view reason = entry;
+    const std::string_view name = take_part(reason, '=');
+    const std::size_t first = rules.denied_.size();
+    if (!read(name, rules.denied_))
+      return make_error(ErrorCode::invalid_argument, wrong, {"denied_domains", in_quotes(name)});
+    for (std::size_t i = first; i < rules.denied_.size(); ++i)
+      rules.denied_[i].reason = reason.empty() ? "the operator denies it" : reason;
   }
   return rules;
 }
 
-// A rule that begins with a dot is for the names below one, and not for that name.
 bool DomainRules::allow(const Destination& wanted) const {
-  const std::string text = wanted.text();
-  for (const std::string& rule : rules_)
-    if (text == rule || (rule[0] == '.' && text.size() > rule.size() && ends_with(text, rule)))
-      return true;
+  for (const Rule& rule : allowed_)
+    if (rule.holds(wanted)) return true;
   return false;
+}
+
+const std::string* DomainRules::denial(const Destination& wanted) const {
+  for (const Rule& rule : denied_)
+    if (rule.holds(wanted)) return &rule.reason;
+  return nullptr;
 }
 
 // Called for each address of an allowed name, before a socket is made for it.
 bool DomainRules::allow_address(const SocketAddress& address, unsigned port) const {
-  return is_public_address(address) || allow({address.text(), port, true});
+  const Destination wanted = {address.text(), port, true};
+  return !denial(wanted) && (is_public_address(address) || allow(wanted));
 }
 
 #endif

@@ -13,8 +13,9 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-Expected<void> AuditReader::open(const std::string& path) {
+Expected<void> AuditReader::open(const std::string& path, AuditProof proof) {
   path_ = path;
+  proof_ = std::move(proof);
   file_.reset(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)));
   struct stat status {};
   if (!file_ || ::fstat(file_.get(), &status) != 0)
@@ -44,19 +45,40 @@ const char* AuditReader::problem() {
   const bool first = number_ == 1;
   const bool compares = !first && !gap_;
   hashed_ = true;
-  const std::string_view hash = audit_hash(line);
-  gap_ = !lines_->ended() || lines_->too_long() || hash.empty();
+  const AuditHash hash = audit_hash(line);
+  gap_ = !lines_->ended() || lines_->too_long() || hash.digits.empty();
   if (gap_) return "is cut, or is no record of this log";
   std::string_view told = line.substr(audit_begin.size(), sha256_digits);
   if (told[0] == '"') told = {};
   if (first) start_ = told;
   const bool follows = told == previous_;
-  previous_ = hash;
-  const std::size_t body = line.size() - hash.size() - audit_end.size() - 2;
-  if (sha256(line.substr(0, body)) != hash) return "was changed after it had been written";
+  previous_ = hash.digits;
+  if (previous_ == proof_.last_hash) has_last_ = true;
+  if (const char* const found = problem_of(line, hash)) return found;
   if (compares && !follows)
     return "does not follow the line before it: lines were taken out, put in or exchanged there";
+  // A log that was moved away begins anew with a notice, which its first line names.
+  const std::string_view behind = line.substr(audit_begin.size() + told.size());
+  if (!first && starts_with(behind, "\","sv) && starts_with(behind.substr(2), audit_notice))
+    return "says that the log was replaced, shortened or changed before it was written";
   return nullptr;
+}
+
+// Of a line by itself. Once there is a key, lines have its hashes: one that has none was written by
+// who does not have it.
+const char* AuditReader::problem_of(std::string_view line, const AuditHash& hash) {
+  if (hash.keyed && proof_.key.empty()) {
+    ++unproven_;
+    return nullptr;
+  }
+  const bool lacks_key = keyed_ && !hash.keyed;
+  if (hash.keyed) keyed_ = true;
+  const std::size_t body = line.size() - hash.digits.size() - audit_end.size() - 2;
+  const std::string_view key = hash.keyed ? std::string_view(proof_.key) : std::string_view();
+  if (keyed_sha256(key, line.substr(0, body)) != hash.digits)
+    return hash.keyed ? "was changed after it had been written, or was written with another key"
+                      : "was changed after it had been written";
+  return lacks_key ? "was written without the key" : nullptr;
 }
 
 void AuditReader::find(std::string_view problem) {
@@ -64,6 +86,12 @@ void AuditReader::find(std::string_view problem) {
   last_bad_ = number_;
   if (++bad_ <= most_findings)
     append_all(findings_, "%: line % %\n", {printable(path_), number_, problem});
+}
+
+// Of the file as a whole. It is shown however many lines were bad.
+void AuditReader::find_in_file(std::string_view problem) {
+  ++bad_;
+  append_all(findings_, "%: %\n", {printable(path_), problem});
 }
 
 // The limits keep a hostile line from taking more memory than a few times its own.
@@ -85,9 +113,14 @@ bool AuditReader::read(Json& record) {
   return false;
 }
 
-Expected<void> AuditReader::finish() const {
-  if (lines_->error() == 0) return {};
-  return system_error(lines_->error(), "cannot read %", {in_quotes(path_)});
+Expected<void> AuditReader::finish() {
+  if (lines_->error() != 0)
+    return system_error(lines_->error(), "cannot read %", {in_quotes(path_)});
+  if (!proof_.key.empty() && !keyed_) find_in_file("no record of it was written with the key");
+  if (!proof_.last_hash.empty() && !has_last_)
+    find_in_file(
+        "no record of it has the given last hash: its end was cut off, or it was replaced");
+  return {};
 }
 
 std::string AuditReader::findings() const {
@@ -95,27 +128,30 @@ std::string AuditReader::findings() const {
   return concat("%%: and % more lines\n", {findings_, printable(path_), bad_ - most_findings});
 }
 
-// The hashes do not show that the end of a log was cut off. So the last hash is printed: an
-// operator can keep it elsewhere and compare.
+// The hashes do not show that the end of a log was cut off when no program wrote to it. So the last
+// hash is printed: an operator can keep it elsewhere and give it as AuditProof::last_hash.
 std::string AuditReader::summary() const {
   const std::string older =
       older_ > 0 ? concat(", after % lines without a hash", {older_}) : std::string();
   const std::string bad = bad_ > 0 ? concat("% bad lines, and ", {bad_}) : std::string();
+  const std::string unproven =
+      unproven_ > 0 ? concat(", of which % need --audit-key to be checked", {unproven_})
+                    : std::string();
   return concat(
-      "%% records as they were written%%%%%",
-      {bad, number_ - older_ - std::min(bad_, number_ - older_), older,
+      "%% records as they were written%%%%%%",
+      {bad, number_ - older_ - std::min(bad_, number_ - older_), unproven, older,
        start_.empty() ? "" : ", the first after a record that is not here and has the hash ",
        start_, previous_.empty() ? "" : "; the last hash is ", previous_});
 }
 
-Expected<std::string> verified_audit(const std::string& path, bool& is_whole) {
+Expected<std::string> verified_audit(const std::string& path, AuditProof proof, bool& is_whole) {
   AuditReader reader;
-  if (auto ok = reader.open(path); !ok) return ok.failure();
+  if (auto ok = reader.open(path, std::move(proof)); !ok) return ok.failure();
   while (reader.next()) {
   }
   if (auto ok = reader.finish(); !ok) return ok.failure();
   is_whole = reader.bad() == 0;
-  return concat("%%: %\n", {reader.findings(), path, reader.summary()});
+  return concat("%%: %\n", {reader.findings(), printable(path), reader.summary()});
 }
 
 }  // namespace inner

@@ -10,6 +10,7 @@
 // This room belongs to the server program and has no public header.
 #pragma once
 
+#include "audit/audit_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"
@@ -20,6 +21,12 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// What an operator has of an audit log besides the file.
+struct AuditProof {
+  std::string key = {};        // of ExecutorOptions::audit_key
+  std::string last_hash = {};  // that it had at its end once
+};
+
 // Reads an audit log line by line, in the memory of its longest line (64 MiB at most), and follows
 // its chain of hashes. What is wrong becomes a finding, and the next line is read as usual. What is
 // appended meanwhile is not read.
@@ -29,12 +36,13 @@ class AuditReader {
   static constexpr std::size_t most_findings = 20;  // that are shown; more are counted
 
   //   Errors: those of the system, which name the file.
-  Expected<void> open(const std::string& path);
+  Expected<void> open(const std::string& path, AuditProof proof = {});
   // Goes to the next line and checks its hashes; false at the end, and where reading fails.
   bool next();
   // The record of this line. False when it is none, which is then a finding.
   bool read(Json& record);
-  Expected<void> finish() const;  // an error when the end was not reached
+  // Looks at what only the end shows. An error when it was not reached.
+  Expected<void> finish();
 
   std::uint64_t number() const { return number_; }  // of the line, from 1
   std::uint64_t bad() const { return bad_; }        // lines with a finding
@@ -45,16 +53,22 @@ class AuditReader {
 
  private:
   const char* problem();
+  const char* problem_of(std::string_view line, const AuditHash& hash);
   void find(std::string_view problem);
+  void find_in_file(std::string_view problem);
 
   std::string path_ = {};
+  AuditProof proof_ = {};
   UniqueFd file_ = {};
   std::unique_ptr<InputLines> lines_ = {};
   std::uint64_t number_ = 0;
   std::uint64_t older_ = 0;  // lines from before records had hashes
   std::uint64_t bad_ = 0;
   std::uint64_t last_bad_ = 0;  // the number of a line
+  std::uint64_t unproven_ = 0;  // lines whose hash needs a key that is not here
   bool hashed_ = false;         // a record with a hash has come
+  bool keyed_ = false;          // a record with a hash of the key has come
+  bool has_last_ = false;       // AuditProof::last_hash has come
   bool gap_ = false;            // the hash of the line before is not known
   std::string previous_ = {};   // the hash of the line before
   std::string start_ = {};      // the hash that the first line names
@@ -63,7 +77,7 @@ class AuditReader {
 
 // What --verify-audit prints: a line for each bad one, up to AuditReader::most_findings, and a
 // summary. `is_whole`: there are none.
-Expected<std::string> verified_audit(const std::string& path, bool& is_whole);
+Expected<std::string> verified_audit(const std::string& path, AuditProof proof, bool& is_whole);
 
 // Writes a page of HTML with the records of these files, to standard output when `output` is empty.
 // Of more than 20,000 lines the last ones are shown. Long texts are cut so that the page has about

@@ -9,7 +9,7 @@ inline namespace inner {
 
 // A command is reported first, and does what it does then. What it does is found in three steps:
 //
-//   name_at()           behind `command -p`, `builtin --`
+//   name_at()           behind `command -p`, `builtin --`, `jobs -x`
 //   shell_verb_of()     the verb: a row of known_verbs
 //   ShellBuiltin::run() a function for each verb, or ShellPrinter for those that print
 //
@@ -22,6 +22,7 @@ inline namespace inner {
 //   declare, local ...      values and attributes; in a function, local variables
 //   eval, trap, compgen     what the commands in a string do
 //   exec < file             another standard input
+//   history -s, fc          a command that fc runs
 //   read, mapfile, getopts  variables, of lines if the input is known
 //   set, shift              the positional parameters, under positional_key
 //   let, unset              variables; subscripts in their operands are run
@@ -73,8 +74,10 @@ constexpr KnownVerb known_verbs[] = {
     {"exit", ShellVerb::exit},
     {"export", ShellVerb::declare},
     {"false", ShellVerb::silent},
+    {"fc", ShellVerb::fix},
     {"getopts", ShellVerb::read},
     {"hash", ShellVerb::hash},
+    {"history", ShellVerb::history},
     {"let", ShellVerb::let},
     {"local", ShellVerb::declare},
     {"ls", ShellVerb::ls},
@@ -124,9 +127,10 @@ ShellVerb shell_verb_of(std::string_view name) {
 
 std::size_t ShellBuiltin::name_at(const std::vector<shell::Word>& words) {
   std::size_t at = 0;
-  while (at + 1 < words.size() && is_any(words[at].text, "command", "builtin")) {
+  while (at + 1 < words.size() && is_any(words[at].text, "command", "builtin", "jobs")) {
+    if (words[at].text == "jobs" && words[at + 1].text != "-x") break;
     ++at;
-    while (at + 1 < words.size() && is_any(words[at].text, "-p", "--")) ++at;
+    while (at + 1 < words.size() && is_any(words[at].text, "-p", "-x", "--")) ++at;
   }
   return at;
 }
@@ -171,8 +175,14 @@ void ShellBuiltin::run() {
     case ShellVerb::exit:  // whether the list writes more behind it is not known
     case ShellVerb::none:
       return output_.write_unknown();
+    case ShellVerb::fix:
+      if (at_ + 1 == words_.size() || !starts_with(words_[at_ + 1].text, "-l"sv))
+        runner_.run_anything();
+      return output_.write_unknown();
     case ShellVerb::hash:
       return run_hash();
+    case ShellVerb::history:
+      return run_history();
     case ShellVerb::leave:
       scopes_.left = std::max(scopes_.left,
                               words_[0].text == "return" ? ShellLeft::function : ShellLeft::loop);
@@ -312,6 +322,7 @@ void ShellBuiltin::run_declare() {
     ShellText text = word;
     text.text.erase(0, equals + 1);
     text.home = starts_with(text.text, "~"sv);
+    if (changes_value) runner_.run_value(name, scalar_value(text));
     if (changes_value || append) text = unknown_text();
     runner_.assign(name, scalar_value(std::move(text)));
     if (keeps_value) scopes_.set_attribute(name, 'r');
@@ -343,6 +354,14 @@ void ShellBuiltin::run_compgen() {
   }
 }
 
+void ShellBuiltin::run_history() {
+  output_.write_unknown();
+  if (at_ + 2 >= words_.size() || words_[at_ + 1].text != "-s") return;
+  std::string text;
+  for (std::size_t i = at_ + 2; i < words_.size(); ++i) append_all(text, "% ", {words_[i].text});
+  runner_.run_text(std::move(text), command_, true);
+}
+
 void ShellBuiltin::run_hash() {
   for (std::size_t i = at_ + 1; i + 2 < words_.size(); ++i)
     if (ends_with(words_[i].text, "p"sv) && starts_with(words_[i].text, "-"sv))
@@ -363,6 +382,9 @@ void ShellBuiltin::run_set() {
     } else if (is_any(word, "-o", "+o")) {
       ++i;
     }
+    // With history expansion a shell changes lines before it reads them.
+    if (word == "-H" || (word == "-o" && i < words_.size() && words_[i].text == "histexpand"))
+      runner_.run_anything();
   }
   if (!given && i >= words_.size()) return;
   ShellValue value = empty_array();

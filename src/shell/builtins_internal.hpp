@@ -28,7 +28,9 @@ enum class ShellVerb {
   eval,
   exec,
   exit,
+  fix,
   hash,
+  history,
   leave,
   let,
   pop_directory,
@@ -87,6 +89,8 @@ class ShellBuiltin : ShellVerbs {
   void run_compgen();
   void run_declare();
   void run_eval();
+  // history -s COMMAND: fc may run it.
+  void run_history();
   // hash -p FILE NAME: from here on, NAME is FILE.
   void run_hash();
   // Any operand that can be a name may be assigned anything. That of -C is a command.

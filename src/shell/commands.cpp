@@ -21,16 +21,19 @@ std::size_t ShellCommandParser::last_token_end(std::size_t begin) const {
 //
 // parse_assignment() looks ahead to the = and consumes nothing if there is none.
 
-bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arrays_only) {
+bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arrays_only,
+                                          std::size_t& bracket) {
   std::size_t end = at_;
   if (!is_name_start(peek())) return false;
   while (end < text_.size() && is_name_char(text_[end])) ++end;
   assignment.name = text_.substr(at_, end - at_);
   std::size_t subscript = 0;
   // dash takes NAME[subscript]= and NAME+= for the names of commands.
-  if (end < text_.size() && text_[end] == '[' && bash()) {
+  if (end < text_.size() && text_[end] == '[' && bash() && !arrays_only) {
     subscript = end;
-    end = subscript_end(end);
+    end = bracket = subscript_end(end);
+    if (end == std::string_view::npos) unterminated("["sv, subscript);
+    if (failed_) return false;
   }
   const bool append = text_.substr(end, 2) == "+=" && bash();
   if (append) ++end;
@@ -44,6 +47,7 @@ bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arra
   if (subscript != 0) {
     at_ = subscript;
     assignment.subscript = read_until(']', "["sv, ShellQuotes::none);
+    if (at_ != bracket) fail_here("subscript that ends in another place"sv);
     if (failed_) return false;
   }
   at_ = end + 1;
@@ -57,14 +61,25 @@ bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arra
 }
 
 std::size_t ShellCommandParser::subscript_end(std::size_t at) const {
-  unsigned depth = 0;
+  std::size_t brackets = 0, parentheses = 0;
   for (; at < text_.size(); ++at) {
     const char c = text_[at];
-    if (is_shell_blank(c) || c == '\n' || c == ';' || c == '|' || c == '&') break;
-    if (c == '[') ++depth;
-    if (c == ']' && --depth == 0) return at + 1;
+    if (c == '\\') {
+      ++at;
+    } else if (c == '\'' || c == '`' || c == '"') {
+      for (++at; at < text_.size() && text_[at] != c; ++at)
+        if (text_[at] == '\\' && c != '\'') ++at;
+    } else if (c == '(') {
+      ++parentheses;
+    } else if (c == ')' && parentheses > 0) {
+      --parentheses;
+    } else if (c == '[' && parentheses == 0) {
+      ++brackets;
+    } else if (c == ']' && parentheses == 0 && --brackets == 0) {
+      return at + 1;
+    }
   }
-  return text_.size();
+  return std::string_view::npos;
 }
 
 void ShellCommandParser::parse_elements(ShellAssignment& assignment) {
@@ -75,7 +90,7 @@ void ShellCommandParser::parse_elements(ShellAssignment& assignment) {
     if (ends_word(peek()) && !at_process())
       unexpected(" in an array"sv);
     else
-      add(parse_word());
+      add(parse_word(Context::element));
   }
   if (at_end()) return unterminated("array"sv, begin);
   ++at_;

@@ -292,6 +292,7 @@ std::uint32_t ShellExpansionParser::read_until(char close, std::string_view what
   const bool outer = std::exchange(in_braces_, close == '}');
   unsigned brackets = 0;
   const bool quoted = quotes != ShellQuotes::none;
+  const CharSet& ends = quoted ? ends_quoted_run : ends_plain_run;
   if (!quoted) read_tilde();
   while (!failed_ && !at_end()) {
     const char c = peek();
@@ -299,11 +300,16 @@ std::uint32_t ShellExpansionParser::read_until(char close, std::string_view what
     if (close == ']' && c == '[') ++brackets;
     if (close == ']' && c == ']') --brackets;
     if (c == '\'' && quoted && !pattern) {
-      read_quote_in_quotes();
+      read_quote_in_quotes(quotes);
     } else if (c == '\'' && quoted) {
       read_single_quotes();
     } else if (c == '"' && quoted) {
       read_double_quotes();
+    } else if (close == ']' && !ends.has(c)) {
+      // Brackets in it are counted, so a run ends in front of each.
+      const std::size_t run = at_++;
+      while (!at_end() && !ends.has(peek()) && peek() != '[') ++at_;
+      add_literal(text_.substr(run, at_ - run), quoted);
     } else if (quoted) {
       read_quoted_piece(quotes);
     } else if (at_process()) {
@@ -318,22 +324,43 @@ std::uint32_t ShellExpansionParser::read_until(char close, std::string_view what
     unterminated(what, begin);
     return no_index;
   }
-  const std::uint32_t word = end_word(parts, begin, at_);
+  if (close == ']' && bash()) add_again(parts);
+  const std::uint32_t word = failed_ ? no_index : end_word(parts, begin, at_);
   if (close == ']') ++at_;
   return word;
 }
 
-void ShellExpansionParser::read_quote_in_quotes() {
+void ShellExpansionParser::read_quote_in_quotes(ShellQuotes quotes) {
   dialect_dependent_ = true;
-  std::size_t end = at_ + 1;
-  if (bash() && !syntax_.plain_quotes) {
-    syntax_.pairs_quotes = true;
-    end = text_.find('\'', at_ + 1);
-    if (end == std::string_view::npos) return unterminated("single quote"sv, at_);
-    ++end;
+  const std::size_t begin = at_;
+  add_literal(text_.substr(at_++, 1), true);
+  if (!bash() || syntax_.plain_quotes) return;
+  syntax_.pairs_quotes = true;
+  while (!failed_ && !at_end() && peek() != '\'') read_quoted_piece(quotes);
+  if (failed_) return;
+  if (at_end()) return unterminated("single quote"sv, begin);
+  add_literal(text_.substr(at_++, 1), true);
+}
+
+// To bash a subscript is arithmetic: quotes in it are no quotes, except in names of keys. So what
+// stands between them is read as if it stood in double quotes.
+//
+//   ${a['$(x)']}   a[\$(x)]=1   a=(["$(x)"]=1)   {a['$(x)']}>file
+
+void ShellExpansionParser::add_again(std::size_t from) {
+  const std::size_t end = syntax_.pending_parts.size();
+  for (std::size_t i = from; i < end && !failed_; ++i) {
+    const ShellPart part = syntax_.pending_parts[i];
+    if (part.kind != ShellPart::Kind::literal || !part.quoted || part.text.size() < 3 ||
+        part.text.find_first_of("$`") == std::string_view::npos)
+      continue;
+    if (!enter()) return;
+    const ShellOrigin origin = {position(at_), end_position(at_), false};
+    const std::uint32_t word =
+        parse_text(part.text, origin, &ShellParser::parse_here_document_body);
+    --depth_;
+    add_part(ShellPart::Kind::again, true).operand = word;
   }
-  add_literal(text_.substr(at_, end - at_), true);
-  at_ = end;
 }
 
 }  // namespace inner

@@ -161,6 +161,8 @@ void ShellExpander::expand_part(const ShellPart& part, bool operand) {
       return expand_process(part);
     case ShellPart::Kind::arithmetic:
       return expand_arithmetic(part);
+    case ShellPart::Kind::again:
+      return walk_operand(part);
   }
 }
 

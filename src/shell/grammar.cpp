@@ -502,9 +502,10 @@ std::uint32_t ShellParser::parse_simple() {
     }
     if (ends_word(peek()) && !at_process()) break;
     const bool first = begin_list() == from;
+    std::size_t bracket = 0;
     if (first || declares) {
       ShellAssignment assignment;
-      if (parse_assignment(assignment, !first)) {
+      if (parse_assignment(assignment, !first, bracket)) {
         add_to_chain(syntax_.assignments, assignment, node.assignments);
         continue;
       }
@@ -512,6 +513,7 @@ std::uint32_t ShellParser::parse_simple() {
     }
     const std::size_t word_begin = at_;
     const std::uint32_t word = parse_word();
+    if (at_ < bracket) fail_here("blank or operator in a subscript"sv);
     if (failed_) break;
     add(word);
     if (!first) continue;

@@ -34,7 +34,7 @@ void ShellExpander::add_parameter(const ShellPart& part, const ShellParameter& p
       if (parameter.all && part.quoted && !single_) word_.split = true;
       if (parameter.state == ShellParameter::State::environment && part.operation != '?' &&
           !part.indirect && walk_.scopes.read(part.text).values.size() == 1)
-        word_.unset = hash_of_name(part.text);
+        word_.add_unset(hash_of_name(part.text));
       return;
     }
     case ShellParameter::State::set:
@@ -156,9 +156,8 @@ bool is_plain_pattern(const ShellSyntax& syntax, const ShellPart& part, std::str
 void ShellExpander::edit(const ShellPart& part, ShellParameter& parameter) {
   using State = ShellParameter::State;
   const ShellText operand = runner_.expand_single(part.operand);
-  // ${name@P}: the value is expanded as a prompt.
-  if (part.operation == '@' && operand.text == "P")
-    for (const ShellText& element : parameter.elements) runner_.run_expansion_text(element.text);
+  if (part.operation == '@' && operand.text == "P") run_prompt(parameter);
+  if (part.operation == ':' && walk_.budget.bash()) runner_.run_arithmetic_text(operand.text);
   if (parameter.state != State::set) return;
   bool known = operand.known() && is_plain_pattern(walk_.syntax, part, operand.text);
   if (part.operation == ':' && parameter.many) {
@@ -168,7 +167,21 @@ void ShellExpander::edit(const ShellPart& part, ShellParameter& parameter) {
       known = known && element.known() && !element.home &&
               edit_shell_text(part, operand.text, walk_.budget, element.text);
   }
-  if (!known) parameter.state = State::unknown;
+  if (known) return;
+  parameter.state = State::unknown;
+  // Whatever is left of it may be evaluated later.
+  for (const ShellText& element : parameter.elements) runner_.run_lost_text(element.text);
+}
+
+// ${name@P}: the value is expanded as a prompt.
+
+void ShellExpander::run_prompt(const ShellParameter& parameter) {
+  bool known = parameter.state != ShellParameter::State::unknown;
+  for (const ShellText& element : parameter.elements) {
+    known = known && element.known();
+    runner_.run_prompt_text(element.text);
+  }
+  if (!known) runner_.run_anything();
 }
 
 void ShellExpander::add_operand(const ShellPart& part) {

@@ -103,15 +103,18 @@ ShellParameter ShellParameters::count() {
 ShellParameter ShellParameters::element(const ShellPart& part) {
   ShellParameter parameter;
   const ShellText subscript = runner_.expand_single(part.subscript);
+  long long index = 0;
+  const bool number = read_decimal(subscript.text, index);
+  const bool all = is_any(subscript.text, "@", "*");
+  if (!number && !all && walk_.budget.bash()) runner_.run_arithmetic_text(subscript.text);
   const ShellValue& value = walk_.scopes.value_of(part.text);
-  if (is_any(subscript.text, "@", "*")) {
+  if (all) {
     parameter.many = true;
     parameter.all = subscript.text == "@";
     read_elements(value, parameter);
     return parameter;
   }
-  long long index = 0;
-  if (value.environment || !read_decimal(subscript.text, index)) {
+  if (value.environment || !number) {
     parameter.state = ShellParameter::State::unknown;
     return parameter;
   }
@@ -138,8 +141,11 @@ ShellParameter ShellParameters::indirect(const ShellPart& part) {
   direct.indirect = false;
   direct.operation = 0;
   const ShellParameter named = read(direct);
-  if (part.operation == '*' || part.operation == '@' || named.state != ShellParameter::State::set ||
-      named.elements.size() != 1 || !is_name(named.elements[0].text))
+  for (const ShellText& element : named.elements) runner_.run_subscript(element.text);
+  const bool prefix =
+      part.operand != no_index && size(walk_.syntax.words[part.operand].parts) == 0;  // ${!name*}
+  if (prefix || named.state != ShellParameter::State::set || named.elements.size() != 1 ||
+      !is_name(named.elements[0].text))
     return parameter;
   direct.text = walk_.syntax.keep(named.elements[0].text);
   direct.subscript = no_index;

@@ -117,6 +117,7 @@ class ShellWordParser : public ShellScanner {
   enum class Context {
     command,
     pattern,  // after =~ in [[ ]], where ( and | belong to it
+    element,  // of an array, where it may begin with [subscript]=
   };
 
   // The expansion that begins here with $, a backquote, <( or >(.
@@ -127,6 +128,9 @@ class ShellWordParser : public ShellScanner {
   // NUL bytes in it are unknown parts of a payload.
   void add_literal(std::string_view text, bool quoted);
   void add_quoted_literal(std::string_view text);
+  // Text in quotes is expanded again where bash evaluates it, as in ${a['$(command)']}: adds a part
+  // for each such text in pending_parts[from] and behind it.
+  virtual void add_again(std::size_t from) = 0;
   // Reads a word of which at least one character is there.
   std::uint32_t parse_word(Context context = Context::command, bool assigned_value = false);
   void note_braces(std::string_view text);
@@ -154,6 +158,7 @@ class ShellExpansionParser : public ShellWordParser {
   // list. Only some lists may be empty.
   virtual std::uint32_t parse_list(bool may_be_empty) = 0;
   void read_expansion(ShellQuotes quotes) override;
+  void add_again(std::size_t from) override;
   // $( ), $(( )), ${ }, $name, $'..', $"..", or a plain $.
   void read_dollar(ShellQuotes quotes);
   // Shells join lines even in the middle of $name. The only reason to write that is to hide.
@@ -184,7 +189,7 @@ class ShellExpansionParser : public ShellWordParser {
                            bool pattern = true);
 
   // A single quote in "${x:-'..'}" stays in the text, but in bash it hides a closing brace.
-  void read_quote_in_quotes();
+  void read_quote_in_quotes(ShellQuotes quotes);
 };
 
 // Reads what stands in a command beside its words: assignments, redirections, here-documents.
@@ -207,8 +212,10 @@ class ShellCommandParser : public ShellExpansionParser {
   std::size_t last_token_end(std::size_t begin) const;
   // NAME=value, NAME+=value, NAME[subscript]=value, NAME=(elements). False: something else stands
   // here, and nothing was consumed. `arrays_only`: in the operands of declare and its like.
-  bool parse_assignment(ShellAssignment& assignment, bool arrays_only);
-  // Behind the bracket that closes the one at `at`, within the word.
+  // `bracket` is set behind the subscript, which bash takes for a part of the word whatever is in
+  // it.
+  bool parse_assignment(ShellAssignment& assignment, bool arrays_only, std::size_t& bracket);
+  // Behind the bracket that closes the one at `at`, or npos: quotes and substitutions hide it.
   std::size_t subscript_end(std::size_t at) const;
   void parse_elements(ShellAssignment& assignment);
   // True if a redirection begins here, with its number or {name}.

@@ -56,10 +56,18 @@ void ShellBuiltin::run_read() {
       runner_.assign_unknown(std::string_view(word).substr(from));
     const std::size_t callback = word.find('C');
     if (callback == std::string::npos) continue;
+    // It gets the number and the text of a line, too.
     if (callback + 1 < word.size())
-      runner_.run_text(word.substr(callback + 1), command_, true);
+      runner_.run_text(concat("% %", {word.substr(callback + 1), unknown_part}), command_, true);
     else if (i + 1 < words_.size())
-      runner_.run_text(words_[i + 1].text, command_, true);
+      runner_.run_text(concat("% %", {words_[i + 1].text, unknown_part}), command_, true);
+  }
+  // What is read may be evaluated later.
+  if (command_.input.kind == shell::Input::Kind::known) {
+    std::string text = command_.input.text;
+    runner_.run_subscript(text);
+    text.erase(std::remove(text.begin(), text.end(), '\\'), text.end());
+    if (text.size() < command_.input.text.size()) runner_.run_subscript(text);
   }
   runner_.assign_unknown("REPLY"sv);
   runner_.assign_unknown("MAPFILE"sv);

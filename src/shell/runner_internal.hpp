@@ -214,10 +214,16 @@ class ShellRunner {
   void run_subshell(std::uint32_t index);
   // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk.
   void run_text(std::string text, const shell::Command& command, bool tolerant);
-  // Expands a string for the commands in it.
+  // Expands a string as in double quotes, for the commands in it.
   void run_expansion_text(std::string_view text);
-  // The same, if it has substitutions.
+  // The same, if it has expansions.
   void run_substitutions(std::string_view text);
+  // The same, if it has a subscript, which bash evaluates where it takes a text for a name.
+  void run_subscript(std::string_view text);
+  // The same, if it has a substitution: what becomes of the text is not known from here on.
+  void run_lost_text(std::string_view text);
+  // The same for a prompt, where a backslash and digits stand for a character.
+  void run_prompt_text(std::string_view text);
   // The same for arithmetic: bash evaluates variables in it, and the subscripts they contain.
   void run_arithmetic_text(std::string_view text);
   // The same for subscripts in words: builtins that take names of variables evaluate them, as in
@@ -226,6 +232,11 @@ class ShellRunner {
   // The same for a value: bash evaluates subscripts where it takes values for arithmetic or for a
   // name, and expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
+  // Reports that the shell may run any text here.
+  void run_anything();
+  // True for the arrays that decide what command a name is.
+  bool is_command_table(std::string_view name) const;
+  void run_table_entry(std::string_view table, std::string_view name, std::string_view value);
   // Handlers see what the variables are in the end, too.
   void run_traps();
 
@@ -257,6 +268,9 @@ class ShellRunner {
 
  private:
   static constexpr std::size_t max_parts = 16;  // of a loop over more values
+
+  // Runs a text of ours in the place of the node that runs.
+  void run_here(std::string text);
 
   void run_background(std::uint32_t index, const ShellNode& node);
   void run_foreground(std::uint32_t index, const ShellNode& node);
@@ -298,6 +312,9 @@ class ShellSimple {
 
  private:
   void run_once();
+  void expand_words(std::vector<shell::Word>& out);
+  // True if a word is NAME=value, NAME+=value or NAME[subscript]=value.
+  bool is_assignment(std::uint32_t word) const;
   // True if an assignment in front of the command is for it alone.
   bool is_temporary(std::string_view name) const;
   void run_assignment(const ShellAssignment& assignment, shell::Command& command);

@@ -81,6 +81,7 @@ class ShellScopes {
   void set_attribute(std::string_view name, char attribute);
   // After declare -n, any name may stand for another variable.
   void use_references();
+  bool uses_references() const { return references_; }
 
   // Between the two, `recording` gets what is read of what was there before its frame.
   void begin_recording(ShellRecording& recording);

@@ -61,13 +61,22 @@ struct Text {
 // A text as a command gets it, after expansion and removal of quotes.
 struct Word : Text {
   bool process = false;  // is a process substitution: <( ) or >( )
-  // Not 0: an unknown part is a variable that nothing in the script can have set; a hash of its
-  // name.
-  std::uint16_t unset = 0;
+  // Those that are not 0: hashes of the names of variables that nothing in the script can have set,
+  // which are unknown parts of it.
+  std::array<std::uint16_t, 4> unset = {};
   std::size_t begin = 0;  // the bytes of the script it was written in; of a string that a command
   std::size_t end = 0;    // runs (eval '...'), the bytes of that command
   // Of <( ): what can be read from it; null: that is not known. It lives as long as the walk.
   const Input* printed = nullptr;
+
+  // With more of them, the others are parts that may be anything.
+  void add_unset(std::uint16_t name) {
+    for (std::uint16_t& place : unset)
+      if (place == 0) {
+        place = name;
+        return;
+      }
+  }
 };
 
 // NAME=value in front of a command; of an array, the elements with one blank between them; of

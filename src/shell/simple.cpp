@@ -51,7 +51,7 @@ void ShellSimple::run_once() {
   ShellScopes& scopes = walk_.scopes;
   ShellBudget& budget = walk_.budget;
   shell::Command command;
-  runner_.expand_words(node_.words, command.words);
+  expand_words(command.words);
   std::uint32_t next = node_.assignments.first;
   const bool temporary = !command.words.empty() && next != no_index;
   if (temporary) scopes.open_frame();
@@ -73,6 +73,35 @@ void ShellSimple::run_once() {
   if (!is_special_builtin(command.words[0].text)) return;
   budget.outcome.dialect_dependent = true;
   if (!budget.bash()) scopes.set(changes);
+}
+
+// bash does not split what is assigned by an operand: `export x=$y`. Some POSIX shells do.
+
+void ShellSimple::expand_words(std::vector<shell::Word>& out) {
+  ShellBudget& budget = walk_.budget;
+  bool declares = false, named = false;
+  for (std::size_t i = 0; i < size(node_.words) && !budget.stopped(); ++i) {
+    const std::uint32_t index = walk_.item(node_.words, i);
+    const bool single = declares && is_assignment(index);
+    const std::size_t from = out.size();
+    ShellExpander(runner_, out, single).expand_word(index);
+    if (single && out.back().text.find_first_of(" \t\n") != std::string::npos)
+      budget.outcome.dialect_dependent = true;
+    if (named || !budget.bash() || out.size() == from ||
+        is_any(out[from].text, "command", "builtin"))
+      continue;
+    named = true;
+    declares = is_any(out[from].text, "declare", "typeset", "local", "export", "readonly");
+  }
+}
+
+bool ShellSimple::is_assignment(std::uint32_t word) const {
+  const ShellRange parts = walk_.syntax.words[word].parts;
+  if (size(parts) == 0) return false;
+  const ShellPart& first = walk_.syntax.parts[parts.begin];
+  if (first.quoted || first.kind != ShellPart::Kind::literal) return false;
+  const std::size_t end = first.text.find_first_of("=+[");
+  return end != std::string_view::npos && is_name(first.text.substr(0, end));
 }
 
 bool ShellSimple::is_temporary(std::string_view name) const {
@@ -117,6 +146,10 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
   shown.begin = assignment.begin;
   shown.end = assignment.end;
   if (!assignment.declared) command.assignments.push_back(std::move(reported));
+  if (runner_.is_command_table(assignment.name) && assignment.subscript != no_index &&
+      !assignment.append)
+    return runner_.run_table_entry(
+        assignment.name, runner_.expand_single(assignment.subscript).text, value.elements[0].text);
   if (assignment.subscript != no_index) value = with_element(assignment, std::move(value));
   runner_.assign(assignment.name, std::move(value));
 }
@@ -124,6 +157,7 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
 ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellValue value) {
   ShellValue whole = walk_.scopes.value_of(assignment.name);
   const ShellText subscript = runner_.expand_single(assignment.subscript);
+  runner_.run_arithmetic_text(subscript.text);
   walk_.budget.charge(whole.elements.size());
   if (whole.unset) whole = ShellValue();
   whole.array = whole.array || whole.environment;
@@ -185,6 +219,7 @@ bool ShellSimple::put_subscripted(std::uint32_t index, ShellValue& array) {
   if (close == std::string::npos && !adds) return false;
   const std::string subscript = adds ? std::string() : text.text.substr(1, close - 1);
   text.text.erase(0, close + 2);
+  runner_.run_arithmetic_text(subscript);
   walk_.budget.charge(array.put(subscript, std::move(text)));
   return true;
 }

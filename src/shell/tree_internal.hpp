@@ -47,6 +47,7 @@ struct ShellPart {
     command,     // $( ) and backquotes: `node`
     process,     // <( ) and >( ): `node`
     arithmetic,  // $(( )): `operand`
+    again,       // no text: `operand` is a quoted text before it, which bash expands once more
   };
   Kind kind = Kind::literal;
   bool quoted = false;

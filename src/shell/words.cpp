@@ -78,6 +78,10 @@ std::uint32_t ShellWordParser::parse_word(Context context, bool assigned_value) 
   read_tilde();
   while (!failed_ && !at_end()) {
     const char c = peek();
+    if (context == Context::element && c == ']' && (peek(1) == '=' || peek(1) == '+')) {
+      add_again(parts);
+      context = Context::command;
+    }
     if (c == '(' && at_ > begin && context != Context::pattern && bash() &&
         "?*+@!"sv.find(text_[at_ - 1]) != std::string_view::npos) {
       read_extended_glob();
@@ -109,6 +113,8 @@ std::uint32_t ShellWordParser::parse_word(Context context, bool assigned_value) 
     }
     read_piece(assigned_value);
   }
+  // {a['...']}>file: the subscript is evaluated.
+  if (braces && text_[begin] == '{' && (peek() == '<' || peek() == '>')) add_again(parts);
   if (assigned_value) braces = false;
   if (braces) note_braces(text_.substr(begin, at_ - begin));
   return end_word(parts, begin, at_, braces);

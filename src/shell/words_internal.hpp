@@ -123,6 +123,7 @@ class ShellExpander : ShellFields {
   void add_alternative(const ShellPart& part, const ShellParameter& parameter, bool empty);
   // The others change each element.
   void edit(const ShellPart& part, ShellParameter& parameter);
+  void run_prompt(const ShellParameter& parameter);
 
   void add_operand(const ShellPart& part);
   // ${name:+word} of a variable that may be set or not: both are reported.

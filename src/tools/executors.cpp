@@ -57,6 +57,7 @@ Error in_words_of_folders(Error error, const ServerConfig& config) {
 constexpr OptionName option_names[] = {
     {"allowed_domains", "allow_domains"},
     {"ask_rules", "ask_rule"},
+    {"denied_domains", "deny_domains"},
     {"disabled_rules", "disable_rule"},
     {"disabled_tools", "disable_tool"},
     {"keep", "keep_env"},

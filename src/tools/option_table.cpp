@@ -398,6 +398,17 @@ constexpr Option server_rows[] = {
         .often()
         .help("append a line of JSON for every command. And for each file that a tool wrote; "
               "refused ones are there, too"),
+    of_local<&LocalOptions::audit_key>("audit-key")
+        .value("FILE")
+        .in(Option::records)
+        .help("make the hashes of these lines with this key. At least 16 bytes, where commands "
+              "cannot read it. Only who has it can write lines that --verify-audit takes for "
+              "yours"),
+    of_local<&LocalOptions::audit_syslog>("audit-syslog")
+        .value("SOCKET")
+        .in(Option::records)
+        .help("send each record to the log of the system, too (usually /dev/log). In the form of "
+              "RFC 5424, without output and with at most 2 KiB of the command"),
     Option::of<&ServerConfig::audit_output>("audit-output")
         .bytes_or_0()
         .value("SIZE")

@@ -36,22 +36,47 @@ for file in one other renamed; do
 done
 link "$together" "$OUT/three" $flags -Werror "$OUT/one.o" "$OUT/other.o" "$OUT/renamed.o"
 
-# Macros of X11's headers, which have no prefix: the declarations come after them in many programs.
+# Macros without a prefix, of headers that many programs include before this one: of X11, of
+# sys/sysmacros.h, of Apple's AssertMacros.h, of Qt. What stands here for their values would stand
+# in the text of the header wherever it uses such a name.
+for macro in Always Bool CursorShape False KeyPress None Status Success True Unsorted \
+  signals slots emit foreach forever; do
+  echo "#define $macro foreign_$macro"
+done > "$OUT/macros.cpp"
+for macro in 'major(x)' 'minor(x)' 'makedev(x, y)' 'check(x)' 'check_noerr(x)' 'require(x, y)' \
+  'require_noerr(x, y)' 'verify(x)' 'verify_noerr(x)'; do
+  echo "#define $macro foreign_${macro%(*}"
+done >> "$OUT/macros.cpp"
+cat >> "$OUT/macros.cpp" << 'PROGRAM'
+#include "codeexec.hpp"
+#define CODEEXEC_IMPLEMENTATION
+#include "codeexec.hpp"
+afterwards: check(1) signals slots None
+PROGRAM
+expect "the header can be read after macros of other headers" "$CXX" -std=c++17 -I"$ROOT" -E -P \
+  "$OUT/macros.cpp" -o "$OUT/macros.ii"
+grep -v '^afterwards: ' "$OUT/macros.ii" | grep 'foreign_' > "$OUT/found" || true
+expect_empty "it is the same as without them" "$OUT/found"
+expect "they are there again after it" grep -q \
+  '^afterwards: foreign_check foreign_signals foreign_slots foreign_None$' "$OUT/macros.ii"
+
+# As these headers define them.
 cat > "$OUT/macros.cpp" << 'PROGRAM'
-#define Always 2
 #define Bool int
-#define CursorShape 0
-#define False 0
-#define KeyPress 2
 #define None 0L
 #define Status int
 #define Success 0
 #define True 1
-#define Unsorted 0
+#define check(x) x
+#define major(x) gnu_dev_major(x)
+#define signals public
+#define slots
 #include "codeexec.hpp"
-int main() { return 0; }
+codeexec::Result judge(const codeexec::Executor& executor, const codeexec::Command& command) {
+  return check((executor.check)(command));
+}
 PROGRAM
-expect "the declarations compile after the macros of X11" "$CXX" -std=c++17 $WARNINGS \
+expect "the declarations compile after macros of other headers" "$CXX" -std=c++17 $WARNINGS \
   -I"$ROOT" -fsyntax-only "$OUT/macros.cpp"
 
 # Templates and inline functions of the standard library are weak, and the same everywhere.

@@ -96,7 +96,15 @@ def log_pipe():
     return moved
 
 
-def run_shell(scratch, arguments, patience=PATIENCE):
+def reserve_log():
+    """Nothing else of this process may get the number of the descriptor that the shells log to."""
+    end = os.open(os.devnull, os.O_RDONLY)
+    if end != LOG:
+        os.dup2(end, LOG, inheritable=False)
+        os.close(end)
+
+
+def run_shell(scratch, arguments, patience=PATIENCE, bounds=None):
     """Runs a shell to the end of everything it started: until nobody holds the log any more."""
     read_end, write_end = log_pipe()
     os.dup2(write_end, LOG, inheritable=True)
@@ -110,10 +118,11 @@ def run_shell(scratch, arguments, patience=PATIENCE):
             stderr=subprocess.DEVNULL,
             pass_fds=(LOG,),
             start_new_session=True,
+            preexec_fn=bounds,
         )
     finally:
         os.close(write_end)
-        os.close(LOG)
+        reserve_log()
     chunks, deadline = [], time.monotonic() + patience
     with selectors.DefaultSelector() as selector:
         selector.register(read_end, selectors.EVENT_READ)
@@ -138,7 +147,7 @@ def write_bytes(path, text):
         file.write(text.encode("latin-1"))
 
 
-def run_batch(scratch, shell, scripts, patience=PATIENCE):
+def run_batch(scratch, shell, scripts, patience=PATIENCE, bounds=None):
     """What each script ran, in order. Every script has a subshell of its own."""
     lines = []
     for i, script in enumerate(scripts):
@@ -148,7 +157,7 @@ def run_batch(scratch, shell, scripts, patience=PATIENCE):
     runner = f"{scratch.root}/scripts/runner"
     write_bytes(runner, "".join(lines))
     ran = [[] for _ in scripts]
-    for call in read_log(run_shell(scratch, [shell, runner], patience)):
+    for call in read_log(run_shell(scratch, [shell, runner], patience, bounds)):
         ran[int(call.script)].append(call)
     return ran
 
@@ -861,6 +870,7 @@ def main():
     parser.add_argument("--no-minimize", dest="minimize", action="store_false")
     options = parser.parse_args()
 
+    reserve_log()
     shells = [options.shell] if options.shell else list(DIALECTS)
     missing = [shell for shell in shells if shutil.which(shell) is None]
     for shell in missing:

@@ -1,14 +1,18 @@
 // What shell::walk says of scripts, for shell_differential.py. Reads one JSON object in each line,
 // {"script": ..., "posix": false, "work_dir": ...}, and answers each with one line. Strings stand
-// for bytes: a character U+0000 to U+00FF for each of them.
+// for bytes: a character U+0000 to U+00FF for each of them. With "judged": true it answers with all
+// commands that a policy is shown, and with the rule by which it refuses the script when it blocks
+// the command "blocked".
 #include "codeexec.hpp"
 
 #include <cstdio>
 #include <iostream>
+#include <list>
 #include <string>
 #include <string_view>
 
 #include "../helpers/shell_support.hpp"
+#include "policy/judge_internal.hpp"
 
 namespace {
 
@@ -84,6 +88,39 @@ Json answer(const Json& question) {
   return result;
 }
 
+// As a policy reads a script: as bash does, and as a POSIX shell where that makes a difference.
+Json judged(const Json& question) {
+  const std::string script = bytes_of(question["script"].as_string());
+  const std::list<codeexec::Regex> none;
+  std::list<codeexec::Regex> blocked;
+  const std::string name = bytes_of(question["blocked"].as_string());
+  if (!name.empty()) blocked.push_back(*codeexec::Regex::compile(name + "( .*)?", "s"));
+  const codeexec::Terms terms = {~0U, none, false, blocked, {}, 0, none};
+  codeexec::Case one = {terms, script};
+  Json commands = Json::array();
+  bool complete = true;
+  for (const shell::Dialect dialect : {shell::Dialect::bash, shell::Dialect::posix}) {
+    shell::Options options;
+    options.dialect = one.dialect = dialect;
+    codeexec::Judge judge(one);
+    const auto outcome = shell::walk(script, options, [&](const shell::Visit& visit) {
+      judge.visit(visit);
+      if (visit.command.words.empty() || commands.size() > most_commands) return;
+      Json words = Json::array();
+      for (const shell::Word& each : visit.command.words) words.push_back(word(each));
+      commands.push_back(words);
+    });
+    judge.finish();
+    complete = complete && (outcome.complete || dialect == shell::Dialect::posix);
+    if (!outcome.dialect_dependent) break;
+  }
+  const char* const refused = complete ? one.verdict.rule.c_str() : "syntax";
+  Json result = Json::object();
+  result.set("commands", commands)
+      .set("refused", one.too_complex ? "command-too-complex" : refused);
+  return result;
+}
+
 }  // namespace
 
 int main() {
@@ -95,7 +132,8 @@ int main() {
       std::fprintf(stderr, "shell_words: %s\n", question.error().message.c_str());
       return 2;
     }
-    std::cout << answer(*question).dump() << '\n';
+    const bool both = (*question)["judged"].as_bool();
+    std::cout << (both ? judged(*question) : answer(*question)).dump() << '\n';
   }
   return 0;
 }

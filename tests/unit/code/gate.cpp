@@ -60,7 +60,7 @@ TEST_CASE("a shell's code is judged as the script it is, before anything is writ
   CHECK(names_in(workspace.path()).empty());
 }
 
-TEST_CASE("of other languages the policy sees the command line") {
+TEST_CASE("of other languages the policy sees the command line, and what the code starts") {
   const support::TempDir workspace;
   Audit audit;
   LocalOptions local = audited(in(workspace), audit);
@@ -83,6 +83,33 @@ TEST_CASE("of other languages the policy sees the command line") {
   // A refusal is told with the code, too.
   CHECK(audit.codes == Strings{"# never.py\n" + code});
   CHECK(audit.outcomes == std::vector<Outcome>{Outcome::refused});
+}
+
+TEST_CASE("what code starts is judged as if the script started it, but for the allow list") {
+  const support::TempDir workspace;
+  LocalOptions local = in(workspace);
+  local.policy.allowed = {"python3 .*"};
+  local.policy.blocked = {"true push.*"};
+  const std::string code = "import os\nos.system('true push -f')\n";
+  const CodeResult refused = run_code(make(local), "python", code);
+  REQUIRE(refused.results.size() == 1);
+  CHECK(refused.results[0].outcome == Outcome::refused);
+  CHECK(refused.results[0].rule == "blocked-commands");
+  CHECK(refused.results[0].message ==
+        "Command matches blocked pattern: 'true push.*' (true push -f)");
+  CHECK(refused.files.empty());
+  CHECK(names_in(workspace.path()).empty());
+  CHECK(run_code(make(local), "python", "import os\nos.system('true pull')\n").succeeded);
+
+  local.policy.blocked.clear();
+  local.policy.ask_commands = {"true push.*"};
+  std::string question;
+  local.on_ask = [&question](codeexec::Approval& approval) {
+    question = approval.message;
+    approval.allowed = true;
+  };
+  CHECK(run_code(make(local), "python", code).succeeded);
+  CHECK(has(question, "'true push.*' (true push -f)"));
 }
 
 TEST_CASE("W-53: Python is on the audit log with its code") {

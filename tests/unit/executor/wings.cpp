@@ -100,6 +100,25 @@ TEST_CASE("an option whose wing is not given is an error that names it") {
   }
 }
 
+TEST_CASE("a guard of the program's own is shown code as the script that gives it") {
+  std::string script;
+  class CodeGuard final : public codeexec::Guard {
+   public:
+    explicit CodeGuard(std::string& script) : script_(script) {}
+    Judgement judge(std::string_view text, std::string_view, bool) const override {
+      script_ = text;
+      return {};
+    }
+    bool can_read(std::string_view, std::string_view) const override { return true; }
+
+   private:
+    std::string& script_;
+  };
+  CodeGuard(script).judge_code({"python3", "-u"}, "print('it')", "/");
+  CHECK(script == R"('python3' '-u' <<< 'print('\''it'\'')' )");
+  CHECK_FALSE(WordGuard().judge_code({"python3"}, "bad", "/").verdict);
+}
+
 TEST_CASE("a guard of the program's own judges in place of the policy") {
   const TempDir place;
   place.file("x", "there");

@@ -263,7 +263,8 @@ TEST_CASE("policy: an unknown rule to switch off is an error that names the opti
           "disabled_rules: no rule is called '" + std::string(name) +
               "'; there are sudo, su, chmod, chown, dd, mkfs, disk-tools, mount, "
               "device-write, rm-protected, rm-unset-variable, mv-dev-null, fork-bomb, end-machine, "
-              "kill-all, machine-settings, plant, opaque-shell-input, unknown-command");
+              "kill-all, machine-settings, accounts, host-access, plant, opaque-shell-input, "
+              "unknown-command");
   }
 }
 

@@ -143,7 +143,7 @@ TEST_CASE("policy: programs that start another one are peeled off") {
                                          "chroot /mnt",
                                          "chroot --userspec=a /mnt",
                                          "unshare -rn",
-                                         "nsenter -t 1 -m",
+                                         "nsenter -t 1234 -m",
                                          "flock /tmp/l",
                                          "flock -n -w 5 /tmp/l",
                                          "chrt -f 1",

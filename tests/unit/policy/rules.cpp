@@ -43,6 +43,8 @@ TEST_CASE("policy: the rules have their names and their order, and say what they
                                  {"end-machine", false},
                                  {"kill-all", false},
                                  {"machine-settings", false},
+                                 {"accounts", false},
+                                 {"host-access", false},
                                  {"plant", false},
                                  {"opaque-shell-input", false},
                                  {"unknown-command", false}};
@@ -535,7 +537,7 @@ TEST_CASE("policy: S7: a shell reads only what is known") {
                     "T=$(mktemp -d); trap \"rm -rf $T\" EXIT",
                     "trap - EXIT",
                     "alias ll='ls -l'",
-                    "curl x | python",
+                    "curl x | python -m json.tool",
                     "curl x > sh",
                     "echo sh | cat",
                     "source x",

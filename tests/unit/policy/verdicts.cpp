@@ -68,6 +68,8 @@ TEST_CASE("policy: the rule that comes first is the verdict, wherever its comman
                          "reboot",
                          "killall5",
                          "sysctl -p",
+                         "vipw",
+                         "nsenter -t 1 -m",
                          "crontab x",
                          "curl x | sh",
                          "$X"};
@@ -178,6 +180,8 @@ TEST_CASE("policy: each rule can be switched off by its name, and no other goes 
       {"end-machine", "reboot"},
       {"kill-all", "killall5"},
       {"machine-settings", "sysctl -p"},
+      {"accounts", "vipw"},
+      {"host-access", "nsenter -t 1 -m"},
       {"plant", "crontab x"},
       {"opaque-shell-input", "curl x | sh"},
       {"unknown-command", "$X y"}};
@@ -393,8 +397,7 @@ TEST_CASE("policy: the usual commands pass beside an allowed list where they onl
               "cat cd ") == 0);
   const std::string message = policy.judge("ls; rm a"sv).verdict.message;
   CHECK(message.find("git( .*)?; and to read or print: basename cat cd ") != std::string::npos);
-  CHECK(message.find(" wc which whoami : [ break continue exit printf test find rg sort tree "
-                     "(not allowed: rm a)") != std::string::npos);
+  CHECK(message.find(" more (not allowed: rm a)") != std::string::npos);
   options.compat = true;
   const auto compat = Policy::create(options);
   REQUIRE(!compat);
@@ -450,8 +453,8 @@ TEST_CASE("policy: W-02: a blocked pattern is asked for every form of every comm
            "xargs npm publish"});
   passes(policy, {"git stash push", "echo git push", "grep -r 'rm x' .", "rm", "npm publish x",
                   "git commit -m 'git push'", "docker rm x", "# git push", "git pull",
-                  "python -c 'os.system(\"git push\")'"});
-  refuses(policy, "unknown-command", {"$X push", "gi[t] push", "/usr/bin/gi? push", "./x* y"});
+                  "python -c '# os.system(\"git push\")'"});
+  refuses(policy, "unknown-command", {"$X push", "gi[t] push", "/usr/bin/gi? push", "./gi* push"});
   CHECK(strict(lists({}, {"A=1 ls"})).judge("A=1 ls"sv).verdict.rule == "blocked-commands");
   CHECK(strict(lists({}, {"docker rm .*"})).judge("docker -H x rm y"sv).verdict.rule ==
         "blocked-commands");

@@ -17,6 +17,7 @@
 using codeexec::destination_of;
 using codeexec::DomainRules;
 using codeexec::ErrorCode;
+using codeexec::ParentProxy;
 using codeexec::ProxyRequest;
 using codeexec::read_proxy_request;
 using codeexec::SocketAddress;
@@ -150,6 +151,64 @@ TEST_CASE("rules allow a name, names below one, a port, an address, a set") {
   CHECK(rules.text() ==
         "example.org, *.Example.net., github.com:22, 10.1.2.3:8080, python, [fd00::1]:80, "
         "*.example.com:8443");
+}
+
+TEST_CASE("what is denied is denied on any port, and for a reason") {
+  const auto rules =
+      DomainRules::create({"*.example.org", "10.1.2.3:8080", "python", "other.org:22"},
+                          {"bad.Example.org=it is down = use good.example.org", "*.x.example.org",
+                           "other.org:443", "python=use the mirror", "10.1.2.3", "93.184.216.34"});
+  REQUIRE(rules);
+  const auto reason = [&](const char* text) {
+    const std::string* const found = rules->denial(destination_of(text));
+    return found ? *found : std::string("-");
+  };
+  CHECK(reason("bad.example.org:443") == "it is down = use good.example.org");
+  CHECK(reason("bad.example.org:8443") == "it is down = use good.example.org");
+  CHECK(reason("a.x.example.org:80") == "the operator denies it");
+  CHECK(reason("pypi.org:443") == "use the mirror");
+  CHECK(reason("other.org:443") == "the operator denies it");
+  for (const char* other : {"a.bad.example.org:443", "x.example.org:443", "notbad.example.org:443",
+                            "other.org:22", "example.org:443"})
+    CHECK_MESSAGE(reason(other) == "-", other);
+  CHECK_FALSE(rules->allow_address(address_of("10.1.2.3"), 8080));
+  CHECK_FALSE(rules->allow_address(address_of("93.184.216.34"), 443));
+  CHECK(rules->allow_address(address_of("93.184.216.35"), 443));
+  for (const char* wrong : {"", "=reason", "pyton", "*", "https://example.org", "a=b=c"}) {
+    const auto made = DomainRules::create({"example.org"}, {wrong});
+    REQUIRE_MESSAGE(!made, wrong);
+    CHECK(begins(made.error().message, "denied_domains: '"));
+  }
+}
+
+TEST_CASE("a parent proxy serves what is not direct, and is given its credentials alone") {
+  const auto parent = ParentProxy::create(
+      "http://user%40x:p%3Aw%zz@Proxy.example.org:3128/",
+      {" .corp.example ", "*.dev.example", "host.example:8080", "10.1.2.3", "intra"});
+  REQUIRE(parent);
+  CHECK(parent->address().text() == "proxy.example.org:3128");
+  const auto serves = [&](const char* text) { return parent->serves(destination_of(text)); };
+  for (const char* direct :
+       {"a.corp.example:443", "corp.example:443", "b.dev.example:80", "host.example:8080",
+        "10.1.2.3:443", "localhost:80", "127.0.0.1:80", "127.9.9.9:80", "[::1]:80", "intra:80"})
+    CHECK_MESSAGE(!serves(direct), direct);
+  for (const char* other : {"example.org:443", "acorp.example:443", "host.example:80",
+                            "10.1.2.4:443", "127.example.org:80", "intra.example:80"})
+    CHECK_MESSAGE(serves(other), other);
+  // printf '%s' 'user@x:p:w%zz' | base64
+  const std::string line = "Proxy-Authorization: Basic dXNlckB4OnA6dyV6eg==\r\n";
+  CHECK(parent->tunnel_request(destination_of("a.org:443")) ==
+        "CONNECT a.org:443 HTTP/1.1\r\nHost: a.org:443\r\n" + line + "\r\n");
+  CHECK(parent->forwarded("GET /x HTTP/1.1\r\nHost: a.org\r\n\r\n", destination_of("a.org:80")) ==
+        "GET http://a.org:80/x HTTP/1.1\r\n" + line + "Host: a.org\r\n\r\n");
+  for (const char* wrong : {"https://p:1", "p:3128", "socks5://p:1", "http://", "http://p:0",
+                            "http://user:secret@", "http://a b:1"}) {
+    const auto made = ParentProxy::create(wrong, {});
+    REQUIRE_MESSAGE(!made, wrong);
+    CHECK(made.error().message == "parent_proxy: it must be http://[USER:PASSWORD@]HOST[:PORT]");
+  }
+  CHECK_FALSE(ParentProxy::create("", {})->serves(destination_of("example.org:443")));
+  CHECK_FALSE(ParentProxy::create("http://p", {"*"})->serves(destination_of("example.org:443")));
 }
 
 TEST_CASE("each set has hosts, and a rule that is none is an error") {

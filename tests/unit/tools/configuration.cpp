@@ -211,6 +211,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"disable-rule", {"sodu", ""}},
       {"ask-rule", {"sodu", ""}},
       {"allow-domains", {"", "pyton", "*", "https://example.org", "127.1"}},
+      {"deny-domains", {"", "pyton", "*", "https://example.org", "127.1", "=reason"}},
       {"disable-tool", {"write_files", ""}},
       {"place-command", {"", " ", "a | b", "a; b", "a > b", "A=b", "$A", "a *", "~/a", "'a"}},
       {"place-host", {"", "-oProxyCommand=true"}},
@@ -241,6 +242,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"profile", {"", "user", "Commands"}},
       {"delete-guard", {"maybe"}},
       {"allow-usual", {"maybe"}},
+      {"audit-syslog", {"", "/nonexistent/log"}},
       {"no-git-identity", {"maybe"}},
       {"full-results", {"maybe"}},
       {"unix-sockets", {"maybe"}},
@@ -271,8 +273,10 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     Strings here;
     if (begins(name, "docker-") || ends(name, "s-path") || name == "place-agent")
       here = {"--execution-mode", "docker", "--workspace", place.path()};
-    if (name == "allow-domains")
-      here = {"--network", "allow", "--sandbox", "best-effort", "--workspace", place.path()};
+    if (name == "deny-domains") here = {"--allow-domains", "example.org"};
+    if (name == "allow-domains" || name == "deny-domains")
+      here.insert(here.end(),
+                  {"--network", "allow", "--sandbox", "best-effort", "--workspace", place.path()});
     if (name == "place-command") here = {"--execution-mode", "command"};
     if (name == "place-host") here = {"--execution-mode", "ssh"};
     if (name == "slurm-option" || name == "place-start-timeout" || name == "place-pool")
@@ -325,8 +329,8 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
 
 TEST_CASE("NUL bytes in a path of the configuration file do not name another file") {
   const TempDir place;
-  for (const char* key :
-       {"workspace", "shell", "audit_file", "spill_dir", "venv_path", "local_skills_directory"}) {
+  for (const char* key : {"workspace", "shell", "audit_file", "audit_key", "spill_dir", "venv_path",
+                          "local_skills_directory"}) {
     CAPTURE(key);
     const std::string path = std::string(key) == "shell" ? "/bin/sh" : place.path();
     const std::string config =

@@ -464,6 +464,31 @@ TEST_CASE("--list-domains prints the sets of --allow-domains") {
   CHECK(support::has(r.out, "python pypi.org files.pythonhosted.org\n"));
 }
 
+TEST_CASE("--network allow goes through the proxy of the server's own variables") {
+  if (!support::has_program("curl") ||
+      !support::enforces(support::report_of({"--sandbox", "best-effort", "--network", "allow",
+                                             "--allow-domains", "*.example.test"}),
+                         "network"))
+    return;
+  const TempDir place;
+  const auto tries = [&](const Strings& variables) {
+    return run_program(
+        {"--sandbox", "best-effort", "--network", "allow", "--allow-domains", "*.example.test",
+         "--run", "curl -sS --noproxy '' http://a.example.test/; env"},
+        place.path(), variables);
+  };
+  const ProcessResult used = tries({"HTTPS_PROXY=http://user:hunter2@127.0.0.1:1"});
+  CHECK(support::has(used.out, "cannot be reached: the parent proxy: "));
+  CHECK_FALSE(support::has(used.out + used.err, "hunter2"));
+  CHECK_FALSE(
+      support::has(tries({"https_proxy=http://127.0.0.1:1", "no_proxy=x, .example.test"}).out,
+                   "the parent proxy"));
+  const ProcessResult other = tries({"HTTPS_PROXY=socks5://127.0.0.1:1"});
+  CHECK_FALSE(support::has(other.out, "the parent proxy"));
+  CHECK(support::has(other.err, "HTTPS_PROXY is no http:// proxy"));
+  check_refused(tries({"HTTPS_PROXY=http://user:hunter2@"}), "codeexec-mcp: parent_proxy: it must");
+}
+
 TEST_CASE("--list-rules refuses a rule that there is not") {
   const ProcessResult r = run_program({"--list-rules", "--disable-rule", "sodu"});
   check_refused(r, "codeexec-mcp: ");

@@ -4,9 +4,12 @@
 #include <doctest/doctest.h>
 
 #include <signal.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <iterator>
 
@@ -50,6 +53,11 @@ class Place {
   Place() {
     skills.file("s.md", "a skill");
     skills.file("gitconfig", "[user]\nname = Ada\nemail = ada@x\n");
+    skills.file("key", "0123456789abcdef", 0600);
+    sockaddr_un address = {};
+    address.sun_family = AF_UNIX;
+    std::snprintf(address.sun_path, sizeof address.sun_path, "%s", system_log().c_str());
+    REQUIRE(::bind(log_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
     for (const char* name : {"spill", "venv/bin", "project/.venv/bin", "ro", "workspace"})
       folder.directory(name);
     folder.file("guarded");
@@ -83,12 +91,20 @@ class Place {
   std::string workspace() const { return folder / "workspace"; }
   std::string audit() const { return folder / "audit"; }
   std::string gitconfig() const { return skills / "gitconfig"; }
+  std::string system_log() const { return skills / "log"; }
+  // The next message to the log of the system; empty when there is none.
+  std::string logged() const {
+    char text[4096];
+    const ssize_t size = ::recv(log_.get(), text, sizeof text, MSG_DONTWAIT);
+    return std::string(text, size > 0 ? static_cast<std::size_t>(size) : 0);
+  }
 
   std::string filled(std::string text) const {
     const std::pair<const char*, std::string> paths[] = {
         {"<place>", folder.path()}, {"<skills>", skills.path()}, {"<workspace>", workspace()},
         {"<audit>", audit()},       {"<disk>", disk.path()},     {"<engine>", engine.program()},
-        {"<shell>", shell_},        {"<mcp>", CODEEXEC_MCP}};
+        {"<shell>", shell_},        {"<mcp>", CODEEXEC_MCP},     {"<key>", skills / "key"},
+        {"<log>", system_log()}};
     for (const auto& [name, path] : paths)
       for (std::size_t at = 0; (at = text.find(name)) != std::string::npos;)
         text.replace(at, std::strlen(name), path);
@@ -121,6 +137,7 @@ class Place {
 
  private:
   std::string shell_ = {};
+  codeexec::UniqueFd log_ = codeexec::UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 };
 
 // What became of the command of a row.
@@ -145,6 +162,9 @@ bool fails(const Effect& o, const std::string&) { return !o.object["success"].as
 bool tells(const Effect& o, const std::string& text) { return has(o.object.dump(), text); }
 bool records(const Effect& o, const std::string& text) {
   return has(support::read_file(o.place.audit()), text);
+}
+bool logs_to_the_system(const Effect& o, const std::string& text) {
+  return has(o.place.logged(), text);
 }
 bool has_mode(const Effect& o, const std::string& text) {
   return o.object["sandbox"]["mode"] == Json(text);
@@ -238,6 +258,13 @@ const Row rows[] = {
      "echo ${CODEEXEC_NETWORK-}",
      prints,
      "allow",
+     "network"},
+    {"deny-domains",
+     {"a.example.org=it is down", "*.b.org:443"},
+     {"<sandbox>", "--network", "allow", "--allow-domains", "*.example.org"},
+     "curl -sS --noproxy '' http://a.example.org/",
+     tells,
+     "it is down",
      "network"},
     {"private-home", {"off"}, {"<sandbox>"}, "echo $HOME", prints, "/nonexistent"},
     {"unix-sockets",
@@ -521,6 +548,13 @@ const Row rows[] = {
     {"set-env", {"A=x=y", "B="}, {}, "echo $A ${B-unset}.", prints, "x=y ."},
     {"shell", {"<shell>"}, {}, "echo x", prints, "wrapped\nx"},
     {"audit-file", {"<audit>"}, {}, ": > <audit>", records, "{"},
+    {"audit-key",
+     {"<key>"},
+     {"--audit-file", "<audit>", "--workspace", "<workspace>", "--sandbox", "off"},
+     "true",
+     records,
+     "\"hmac\":\""},
+    {"audit-syslog", {"<log>"}, {}, "echo it", logs_to_the_system, "echo it"},
     {"audit-output",
      {"1k"},
      {"--audit-file", "<audit>", "--sandbox", "off"},
