@@ -48,8 +48,8 @@
 //   One gate. run(), start() and every tool pass the same policy, path check, limits and audit.
 //   It fails closed. A bad pattern, unknown key or missing path is an error when you create the
 //   executor, never a rule that silently does not apply.
-//   Linear time in the size of the input, for patterns, JSON and buffers. Only the names of a large
-//   object are sorted.
+//   Without memory a command does not start, or its message says what is missing; nothing is left.
+//   Linear time in the input's size: patterns, JSON, buffers. Names of a large object are sorted.
 //
 // WHAT IT IS NOT
 //   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
@@ -63,8 +63,8 @@
 //   What a command does wrong is data in its Result. If the caller, the operator or the system is
 //   at fault, the function returns an Expected<T> that holds an Error: a code, errno, and a message
 //   that says what failed, where, and which option to change. A bug in the calling program aborts
-//   with a message. The library throws only std::bad_alloc, and works the same with
-//   -fno-exceptions -fno-rtti.
+//   with a message. The library throws only std::bad_alloc, which run() and start() of an executor
+//   do not. It works the same with -fno-exceptions -fno-rtti; a lack of memory ends it then.
 //
 // THREADS AND YOUR PROCESS
 //   Different objects may be used from different threads. Of one object, const members may be
@@ -1389,6 +1389,8 @@ struct ProcessResult {
 // When the program ends by itself, its group is killed; if that does not close the pipes, the same
 // processes are killed, too. With a supervisor, all processes that the program left are killed in
 // each case. A process that does not die within two seconds is given up, and `message` says so.
+// When memory runs out it does not start, or goes on to its end, and `message` says what the result
+// lacks; the same holds for Process::start().
 ProcessResult run_process(const ProcessOptions& options);
 
 // A running program. All started programs share the threads of this library: one that watches
@@ -1821,6 +1823,11 @@ inline ExecutorWings ExecutorWings::all() {
 // asked. The last two know the files of a command from Policy::judge(): those
 // that are spelled out in it, not those that only a run could show or that a program picks itself.
 // With either of them, a command that cannot be read is refused in compat mode, too.
+//
+// When memory runs out, a command that has not begun does not start: Outcome::not_started, ENOMEM,
+// and the message `out of memory`. One that runs goes on to its end, and its message says what the
+// result lacks. Where an output is cut by that, it is the beginning of the stream. No process is
+// left, and run(), start() and Execution::wait() do not throw.
 class Executor {
  public:
   virtual ~Executor();
@@ -1895,6 +1902,10 @@ class Executor {
   // The last part of start(), for a command that has its turn.
   void launch(const Command& command, Admission& admission,
               const std::shared_ptr<Execution::State>& state) const;
+  bool launch_admitted(const Command& command, Admission& admission,
+                       const std::shared_ptr<Execution::State>& state) const;
+  bool enqueue(const Command& command, std::unique_ptr<Admission>& admission,
+               const std::shared_ptr<Execution::State>& state) const;
   const FilesElsewhere* elsewhere() const noexcept;
   // The home directory that `~` means in a command; empty when it is not known.
   virtual std::string home(const Command& command, std::string_view work_dir) const;
@@ -3759,6 +3770,23 @@ std::shared_ptr<T> new_shared(Args&&... args) {
   return {owner_of(object, [](void* dead) { delete static_cast<T*>(dead); }), object};
 }
 
+// Fits into a std::string without memory of the heap.
+inline constexpr const char* out_of_memory = "out of memory";
+
+// Does `work`. False: there was not enough memory, and the rest of it is left out. Without
+// exceptions the C++ library ends this program then.
+bool enough_memory(FunctionRef<void()> work);
+
+// For a moment, before what needs memory is tried again.
+void pause_for_memory();
+
+// Does what must be done: without enough memory it is begun again, until there is.
+void await_memory(FunctionRef<void()> work);
+
+// Adds to a message that something is missing, such as "notes are", in as many words as there is
+// memory for. It is not empty afterwards.
+void tell_of_memory(std::string& message, std::string_view missing);
+
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size);
 
@@ -4168,7 +4196,13 @@ struct detail::SharedError::Counted {
   const Error error;
 };
 
-detail::SharedError::SharedError(const Error& error) : shared_(new Counted{{1}, error}) {}
+// Without memory for the error it is one that says so, which is never freed.
+detail::SharedError::SharedError(const Error& error) {
+  static Counted no_memory = {{1}, {ErrorCode::limit, ENOMEM, 0, out_of_memory}};
+  if (enough_memory([&] { shared_ = new Counted{{1}, error}; })) return;
+  shared_ = &no_memory;
+  ++shared_->users;
+}
 
 detail::SharedError::SharedError(const SharedError& other) noexcept : shared_(other.shared_) {
   if (shared_) ++shared_->users;
@@ -4508,6 +4542,37 @@ std::vector<SystemUser> system_users(const char* path) {
     if (!fields[0].empty()) users.push_back({fields[0], fields[2], fields[3], fields[5]});
   }
   return users;
+}
+
+// base/memory.cpp ---------------------------------------------------------------------------------
+// What is done when memory runs out.
+
+bool enough_memory(FunctionRef<void()> work) {
+#if defined(__cpp_exceptions)
+  try {
+    work();
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+#else
+  work();
+  return true;
+#endif
+}
+
+void pause_for_memory() { ::poll(nullptr, 0, 10); }
+
+void await_memory(FunctionRef<void()> work) {
+  while (!enough_memory(work)) pause_for_memory();
+}
+
+void tell_of_memory(std::string& message, std::string_view missing) {
+  const auto tell = [&] {
+    const char* const before = message.empty() ? "" : "; ";
+    message += concat("%%: % missing", {before, out_of_memory, missing});
+  };
+  if (!enough_memory(tell) && message.empty()) message = out_of_memory;
 }
 
 }  // inner
@@ -28502,7 +28567,10 @@ class RunCgroup {
   RunCgroup() = default;
   RunCgroup(const RunCgroup&) = delete;
   RunCgroup& operator=(const RunCgroup&) = delete;
-  ~RunCgroup() { finish(); }
+  ~RunCgroup() {
+    // Without memory to read what is in it, it is removed if it is empty.
+    if (!enough_memory([&] { finish(); })) remove_empty();
+  }
   Expected<void> make(const SandboxState& state);
 
   // Open for writing: a process joins by writing "0" to each. They are closed on exec.
@@ -28521,6 +28589,10 @@ class RunCgroup {
     bool tasks = false;
   };
   Expected<void> add(const CgroupBase& base, std::uint64_t memory, std::uint64_t processes);
+  void remove_empty() noexcept {
+    for (const Leaf& leaf : leaves_)
+      if (!leaf.directory.empty()) ::rmdir(leaf.directory.c_str());
+  }
 
   // One for memory and one for processes at most.
   Leaf leaves_[2] = {};
@@ -32648,6 +32720,12 @@ struct RunMarks {
 bool kill_marked(const RunMarks& marks);
 #endif
 
+// Why nothing was started. Takes no memory.
+void fail_without_memory(ProcessResult& result);
+
+// Adds a part to the message of a run, in as many words as there is memory for.
+void add_to_message(std::string& message, std::string_view text);
+
 // How a child ended, as waitid() reports it.
 struct ExitStatus {
   bool known = false;
@@ -32976,6 +33054,7 @@ class Mailbox {
   // Whether there is something to deliver that no delivery thread knows of yet. It knows from here
   // on, until rest() has returned true.
   bool claim();
+  void unclaim();  // the delivery thread does not know of it
   // Takes what waits. The memory of what was taken before is used for what comes next.
   void take(Content& content);
   // Gives back that memory, and that of `content`, as a handle may be kept for long after the end.
@@ -33001,6 +33080,7 @@ class TaskThread {
  public:
   // Whether its tasks call back: see in_event_thread().
   enum class Kind { calls_back, other };
+  using Task = std::list<Function<void()>>;  // a list of one, or of none once it is added
 
   explicit TaskThread(Kind kind) : kind_(kind) {}
   TaskThread(const TaskThread&) = delete;
@@ -33010,7 +33090,9 @@ class TaskThread {
 
   // Starts the thread, unless it runs. Returns an errno.
   int begin();
-  void add(Function<void()> task);
+  // Takes no memory, as what has begun must go on without.
+  void add(Task&& task) noexcept;
+  static Task task(Function<void()> function);
 
  private:
   static void* thread_main(void* self);
@@ -33019,7 +33101,7 @@ class TaskThread {
   const Kind kind_;
   std::mutex mutex_ = {};
   std::condition_variable added_ = {};
-  std::vector<Function<void()>> tasks_ = {};
+  Task tasks_ = {};
   pthread_t thread_ = {};
   bool runs_ = false;
   bool ending_ = false;
@@ -33269,10 +33351,11 @@ bool wait_for_flag(std::condition_variable& changed, std::unique_lock<std::mutex
 Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
 
 // Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
+void wait_for_events(pollfd* set, std::size_t count, Clock::time_point deadline);
 void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline);
 
 // Waits for an event, which is a token that is cancelled. False when `cancel` came first or the
-// deadline has passed.
+// deadline has passed. Takes no memory.
 bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
                     Clock::time_point deadline);
 
@@ -33587,8 +33670,9 @@ struct Process::State {
   // stacks may be small, and is made when the first program prints something.
   class ReadBuffer {
    public:
+    // Null: there is no memory for it now.
     char* data() {
-      if (!bytes_) bytes_.reset(new char[buffer_size]);
+      if (!bytes_) bytes_.reset(new (std::nothrow) char[buffer_size]);
       return bytes_.get();
     }
 
@@ -33610,10 +33694,14 @@ struct Process::State {
 
   // False: it has not started, as `result` says. `at_once`: the caller drives this run alone, so
   // that the start may leave errors to the end, and hold the program's ends of the pipes until its
-  // end: that wakes the thread once and not three times, and takes two descriptors.
+  // end: that wakes the thread once and not three times, and takes two descriptors. When it runs
+  // out of memory nothing runs: what comes after the start proper needs none, or goes without it.
   virtual bool start(bool at_once) = 0;
+  // The same; without memory it has not started, either.
+  bool begin(bool at_once);
   virtual void add_descriptors(std::vector<pollfd>& set);
   virtual Clock::time_point deadline() const;
+  // In an empty set nothing has come: the time alone is looked at.
   virtual void step(const std::vector<pollfd>& set, ReadBuffer& buffer);
   bool over() const { return phase == Phase::over; }
   // Frees those of its own options that only the start needs, which are most.
@@ -33665,6 +33753,10 @@ struct Process::State {
     bool open = false;             // not yet seen at its end
     int read_error = 0;            // errno that ended it too soon
     std::uint64_t bytes_read = 0;  // from the pipe
+    // Memory ran out. What is kept, handed on and in the file is the beginning of the stream, so
+    // that no piece in it is missing; the rest is read, and counted.
+    bool is_cut = false;
+    std::uint64_t lost = 0;
     std::size_t room = std::size_t(-1);
     Spill spill = Spill();
     Capture capture;
@@ -33740,9 +33832,8 @@ struct Process::State {
   bool fail(SpawnStep step, int error, std::string message);
   void ask_to_end(Outcome why, Clock::time_point now);
   void read_output(Output& output, ReadBuffer& buffer, Clock::time_point now);
-  void take_output(Output& output, std::string_view bytes);
+  void take_output(Output& output, std::string_view bytes, bool is_last = false);
   void close_input();
-  void add_to_message(std::string_view text);
   void finish();
 
   std::unique_ptr<ProcessOptions> owned_options = {};
@@ -33762,6 +33853,8 @@ struct Process::State {
     Delivery(const Delivery&) = delete;
     Delivery& operator=(const Delivery&) = delete;
 
+    // Before the start: makes the mailboxes and the threads. An errno.
+    int prepare(std::shared_ptr<Reactor>& reactor);
     // For the thread that drives the run.
     void put(Output& output, std::string_view bytes);
     void beat();
@@ -33865,6 +33958,8 @@ class LocalRun final : public Process::State {
   void kill_background();
   void kill_scattered(Clock::time_point now);
   bool find_escaped();
+  bool find_escaped_in(std::vector<KnownProcess>& seen);
+  void tell(const char* message);
   void signal_escaped(int number);
   bool supervised() const;
   pid_t command() const;
@@ -33979,6 +34074,13 @@ bool Process::State::end_start() {
   return false;
 }
 
+bool Process::State::begin(bool at_once) {
+  bool is_started = false;
+  if (enough_memory([&] { is_started = start(at_once); })) return is_started;
+  fail_without_memory(result);
+  return end_start();
+}
+
 bool Process::State::fail(SpawnStep step, int error, std::string message) {
   result.outcome = Outcome::not_started;
   result.system_error = error;
@@ -34004,16 +34106,21 @@ void Process::State::forget_start() {
 // Events and deadlines ----------------------------------------------------------------------------
 
 ProcessResult Process::State::run() {
-  if (!start(true)) return std::move(result);
   ReadBuffer buffer;
   std::vector<pollfd> set;
-  set.reserve(slot_count);
-  while (!over()) {
+  if (!enough_memory([&] { set.reserve(slot_count); })) {
+    fail_without_memory(result);
+    return std::move(result);
+  }
+  if (!begin(true)) return std::move(result);
+  const auto turn = [&] {
     set.clear();
     add_descriptors(set);
     wait_for_events(set, deadline());
     step(set, buffer);
-  }
+  };
+  while (!over())
+    if (!enough_memory(turn)) pause_for_memory();
   return std::move(result);
 }
 
@@ -34025,7 +34132,7 @@ void Process::State::add_slot(std::vector<pollfd>& set, Slot slot, int fd, short
 }
 
 short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const {
-  return slots[slot] == no_slot ? short{0} : set[slots[slot]].revents;
+  return slots[slot] < set.size() ? set[slots[slot]].revents : short{0};
 }
 
 void Process::State::add_descriptors(std::vector<pollfd>& set) {
@@ -34100,25 +34207,27 @@ void Process::State::signal_tree(int number, bool resume) {
   if (resume) signal_group(SIGCONT);
 }
 
-void Process::State::add_to_message(std::string_view text) {
-  if (!text.empty() && !result.message.empty()) result.message += "; ";
-  result.message += text;
-}
-
 void Process::State::finish() {
   phase = Phase::over;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     reaped = true;
-    fill_status();
+    if (!enough_memory([&] { fill_status(); })) {
+      if (result.outcome == Outcome::not_started) result.outcome = Outcome::unknown;
+      tell_of_memory(result.message, "how it ended is");
+    }
   }
   close_input();
   if (stopped_as != Outcome::exited) result.outcome = stopped_as;
   result.idle = was_idle;
   result.wall_time =
       std::chrono::duration_cast<std::chrono::microseconds>(times.ended - times.started);
-  if (io.input_error != 0)
-    add_to_message("not all of its standard input could be written: " + errno_text(io.input_error));
+  const auto tell_of_input = [&] {
+    add_to_message(result.message,
+                   "not all of its standard input could be written: " + errno_text(io.input_error));
+  };
+  if (io.input_error != 0 && !enough_memory(tell_of_input))
+    tell_of_memory(result.message, "what became of its input is");
   fill_output(io.out, result.out, result.out_counts, result.out_file);
   fill_output(io.err, result.err, result.err_counts, result.err_file);
   delivery.end();
@@ -34127,6 +34236,22 @@ void Process::State::finish() {
 // Handles -----------------------------------------------------------------------------------------
 
 CODEEXEC_INNER {
+
+void fail_without_memory(ProcessResult& result) {
+  result.outcome = Outcome::not_started;
+  result.system_error = ENOMEM;
+  result.step = step_name(SpawnStep::setup);
+  result.message = out_of_memory;
+}
+
+void add_to_message(std::string& message, std::string_view text) {
+  if (text.empty()) return;
+  const auto add = [&] {
+    message.reserve(message.size() + text.size() + 2);
+    append_all(message, {message.empty() ? "" : "; ", text});
+  };
+  if (!enough_memory(add) && message.empty()) message = out_of_memory;
+}
 
 bool wait_for_flag(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
                    std::chrono::milliseconds time, const bool& flag) {
@@ -34223,13 +34348,18 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   for (int count = 0; count < most_reads && output.room != 0; ++count) {
     const std::size_t most = std::min(buffer_size, output.room);
     const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);
-    const bool direct = reads_in_place && !spills && output.capture.keeps_only_end(buffer_size);
+    const bool direct =
+        reads_in_place && !spills && !output.is_cut && output.capture.keeps_only_end(buffer_size);
+    char* const place = direct ? nullptr : buffer.data();
+    if (!direct && !place) return pause_for_memory();  // the program waits meanwhile
     ssize_t size = 0;
     if (direct) {
       const std::lock_guard<std::mutex> lock(mutex);
-      size = output.capture.read_from(output.pipe.get(), buffer_size);
+      const auto read = [&] { size = output.capture.read_from(output.pipe.get(), buffer_size); };
+      output.is_cut = !enough_memory(read);
+      if (output.is_cut) continue;
     } else {
-      size = ::read(output.pipe.get(), buffer.data(), most);
+      size = ::read(output.pipe.get(), place, most);
     }
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
@@ -34243,7 +34373,11 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     }
     if (size <= 0) return end_output(output);
     output.bytes_read += static_cast<std::uint64_t>(size);
-    if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
+    const std::string_view bytes(place, direct ? 0 : static_cast<std::size_t>(size));
+    if (!direct && !enough_memory([&] { take_bytes(output, bytes); })) {
+      output.is_cut = true;
+      output.lost += bytes.size();
+    }
     // A callback may have taken its time: it counts from here.
     if (options.idle_timeout != no_limit) times.idle = later(Clock::now(), options.idle_timeout);
     if (phase == Phase::draining)
@@ -34254,14 +34388,26 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   }
 }
 
-void Process::State::take_output(Output& output, std::string_view bytes) {
-  keep_output(output, output.redactor.empty() ? bytes : output.redactor.add(bytes));
+// When memory runs out in the middle, a secret may be half taken: nothing more is kept, then.
+void Process::State::take_output(Output& output, std::string_view bytes, bool is_last) {
+  const std::uint64_t before = output.capture.total_bytes();
+  Redactor& redactor = output.redactor;
+  const auto keep = [&] {
+    if (is_last)
+      keep_output(output, redactor.finish());
+    else
+      keep_output(output, redactor.empty() ? bytes : redactor.add(bytes));
+  };
+  if (!output.is_cut && enough_memory(keep)) return;
+  output.is_cut = true;
+  const std::uint64_t kept = output.capture.total_bytes() - before;
+  output.lost += bytes.size() - std::min<std::uint64_t>(kept, bytes.size());
 }
 
 // End of stream: flush the bytes held back as a possible beginning of a secret.
 void Process::State::end_output(Output& output) {
   output.open = false;
-  keep_output(output, output.redactor.finish());
+  take_output(output, {}, true);
 }
 
 void Process::State::keep_output(Output& output, std::string_view bytes) {
@@ -34287,15 +34433,19 @@ void Process::State::spill(Output& output, std::string_view bytes) {
     file.tried = true;
     const bool is_out = output.stream == Stream::out;
     const int directory = io.spill_directory ? io.spill_directory.get() : options.spill_dir_fd;
+    // All memory that its path takes, before there is a file.
+    std::string path;
+    path.reserve(options.spill_dir.size() + 64);
+    append_all(path, {options.spill_dir, "/"});
     std::string name;
     file.file.reset(open_spill_file(directory, is_out ? ".out"sv : ".err"sv, name));
-    name.insert(0, options.spill_dir + "/");
+    path += name;
     if (file.file) {
       const std::lock_guard<std::mutex> lock(mutex);
-      file.path = std::move(name);
+      file.path = std::move(path);
     } else {
       const int error = io.spill_error != 0 ? io.spill_error : errno;
-      file.problem = concat("cannot make %: %", {in_quotes(name), errno_text(error)});
+      file.problem = concat("cannot make %: %", {in_quotes(path), errno_text(error)});
     }
     // Nothing was dropped so far: what is kept is the stream.
     output.capture.visit(0, output.capture.total_bytes(),
@@ -34328,15 +34478,31 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   end_output(output);
   output.pipe.reset();
   output.spill.file.reset();
-  text = output.capture.text(&counts);
+  const char* const name = output.stream == Stream::out ? "stdout" : "stderr";
+  const auto fill = [&] {
+    text = output.capture.text(&counts);
+    if (output.read_error != 0)
+      add_to_message(result.message, concat("its % could not be read to the end: %",
+                                            {name, errno_text(output.read_error)}));
+  };
+  // The file is to be removed by the one who gets the result.
+  if (!enough_memory([&] { file = output.spill.path; })) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    file = std::move(output.spill.path);
+  }
+  const bool is_whole = enough_memory(fill);
+  if (!is_whole) text.clear();
+  counts.total_bytes = output.capture.total_bytes() + output.lost;
+  counts.dropped_bytes = is_whole ? counts.dropped_bytes + output.lost : counts.total_bytes;
   counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
-  file = output.spill.path;
-  if (output.read_error != 0)
-    add_to_message(concat(
-        "its % could not be read to the end: %",
-        {output.stream == Stream::out ? "stdout" : "stderr", errno_text(output.read_error)}));
-  add_to_message(output.spill.problem);
+  add_to_message(result.message, output.spill.problem);
+  if (is_whole && !output.is_cut) return;
+  const bool is_out = output.stream == Stream::out;
+  tell_of_memory(result.message,
+                 is_whole ? is_out ? "the end of its stdout is"sv : "the end of its stderr is"sv
+                 : is_out ? "its stdout is"sv
+                          : "its stderr is"sv);
 }
 
 // Makes the next bytes for standard input available. False: there are none now.
@@ -34698,9 +34864,13 @@ struct Process::Reactor {
   struct Watch {
     int descriptor = -1;  // -1: none
     std::chrono::steady_clock::time_point deadline = {};
-    Function<void()> task = {};
-    std::atomic<bool> over{false};  // it is not needed any more
+    TaskThread::Task task = {};
+    std::atomic<bool> is_due{false};  // as if the deadline had passed; then wake() the engine
+    std::atomic<bool> over{false};    // it is not needed any more
   };
+  // Lists of one, that are made before something begins which must then be added without memory.
+  using Run = std::list<std::shared_ptr<State>>;
+  using Watched = std::list<std::shared_ptr<Watch>>;
 
   static std::shared_ptr<Reactor> shared(int& error);
   Reactor() = default;
@@ -34710,8 +34880,8 @@ struct Process::Reactor {
 
   // Starts the thread that this run needs for its delivery. Returns an errno.
   int begin_delivery(const State& state);
-  void add(std::shared_ptr<State> state);
-  void add(std::shared_ptr<Watch> watch);
+  void add(Run&& run) noexcept;
+  void add(Watched&& watch) noexcept;
   void wake();
   // Drops a reference, and waits for no thread: in one that the last handle would join.
   static void let_go(std::shared_ptr<Reactor>&& handle);
@@ -34726,7 +34896,8 @@ struct Process::Reactor {
   TaskThread& delivery_of(const State& state) {
     return state.delivery.has_callbacks ? callbacks : endings;
   }
-  void deliver(std::shared_ptr<State> state);
+  TaskThread::Task delivery_task(const std::shared_ptr<State>& state);
+  void add_descriptors(std::vector<pollfd>& set, std::chrono::steady_clock::time_point& deadline);
   void add_watches(std::vector<pollfd>& set, std::chrono::steady_clock::time_point& deadline);
   void look_at_watches(const std::vector<pollfd>& set);
   void pass_on();
@@ -34736,11 +34907,12 @@ struct Process::Reactor {
   bool has_thread = false;
   UniqueFd wake_in = UniqueFd();
   UniqueFd wake_out = UniqueFd();
-  std::list<std::shared_ptr<State>> running = {};
-  std::list<std::shared_ptr<Watch>> watches = {};
+  Run running = {};
+  Watched watches = {};
+  bool lacks_memory = false;  // for a step, which is tried again a moment later
   std::mutex mutex = {};
-  std::list<std::shared_ptr<State>> incoming = {};
-  std::list<std::shared_ptr<Watch>> incoming_watches = {};
+  Run incoming = {};
+  Watched incoming_watches = {};
   std::shared_ptr<Reactor> self = {};
   bool ending = false;
   // Last, so that they end before all else goes away that their tasks use.
@@ -34779,6 +34951,7 @@ void call_back(FunctionRef<void()> callback) noexcept { callback(); }
 void Mailbox::Content::visit(FunctionRef<void(Stream, std::string_view)> visitor) const {
   std::string_view rest = bytes;
   for (const Piece& piece : pieces) {
+    if (piece.size == 0) continue;
     visitor(piece.stream, rest.substr(0, piece.size));
     rest.remove_prefix(piece.size);
   }
@@ -34786,11 +34959,11 @@ void Mailbox::Content::visit(FunctionRef<void(Stream, std::string_view)> visitor
 
 void Mailbox::put(Stream stream, std::string_view bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  // In an order in which a lack of memory leaves a piece without bytes, and no bytes without one.
+  if (content_.pieces.empty() || content_.pieces.back().stream != stream)
+    content_.pieces.push_back({stream, 0});
   content_.bytes += bytes;
-  if (!content_.pieces.empty() && content_.pieces.back().stream == stream)
-    content_.pieces.back().size += bytes.size();
-  else
-    content_.pieces.push_back({stream, bytes.size()});
+  content_.pieces.back().size += bytes.size();
 }
 
 void Mailbox::beat() {
@@ -34814,6 +34987,11 @@ std::size_t Mailbox::room() {
 bool Mailbox::claim() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return (!is_empty() || ended_) && !std::exchange(claimed_, true);
+}
+
+void Mailbox::unclaim() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  claimed_ = false;
 }
 
 void Mailbox::take(Content& content) {
@@ -34843,6 +35021,18 @@ Clock::time_point Mailbox::quiet_since() {
 }
 
 // One command -------------------------------------------------------------------------------------
+
+int Process::State::Delivery::prepare(std::shared_ptr<Reactor>& reactor) {
+  const ProcessOptions& options = state_.options;
+  if (options.on_output || options.on_heartbeat) has_callbacks = true;
+  if (has_callbacks || conclude || options.hash_output) mailbox = std::make_unique<Mailbox>();
+  if (has_callbacks && options.post) posted = std::make_unique<Mailbox>();
+  int error = 0;
+  reactor = Reactor::shared(error);
+  if (reactor) error = reactor->begin_delivery(state_);
+  engine = reactor.get();
+  return error;
+}
 
 void Process::State::Delivery::put(Output& output, std::string_view bytes) {
   if (!mailbox) return hand_on(output, bytes);
@@ -34897,7 +35087,7 @@ void Process::State::Delivery::hand_on(Output& output, std::string_view bytes) {
   if (!posted)
     call_back([&] { state_.options.on_output(output.stream, bytes); });
   else if (state_.options.on_output && !is_dropped_)
-    posted->put(output.stream, bytes);
+    await_memory([&] { posted->put(output.stream, bytes); });
 }
 
 void Process::State::Delivery::heartbeat() {
@@ -34908,11 +35098,15 @@ void Process::State::Delivery::heartbeat() {
 // The last step of a run, when all of its output was handed on.
 void Process::State::Delivery::complete() {
   ProcessResult& last = state_.result;
-  if (state_.options.hash_output) {
-    last.out_counts.sha256 = state_.io.out.hash.hex();
-    last.err_counts.sha256 = state_.io.err.hash.hex();
-  }
-  call_back([&] { conclude(last); });
+  const auto add_hashes = [&] {
+    if (!state_.io.out.is_cut) last.out_counts.sha256 = state_.io.out.hash.hex();
+    if (!state_.io.err.is_cut) last.err_counts.sha256 = state_.io.err.hash.hex();
+  };
+  if (state_.options.hash_output && !enough_memory(add_hashes))
+    tell_of_memory(last.message, "the hashes of its output are");
+  call_back([&] {
+    if (!enough_memory([&] { conclude(last); })) tell_of_memory(last.message, "notes are");
+  });
   // A container that they hold may take long to go away, so that a thread that waits for this end
   // must not be the one to free it.
   conclude = nullptr;
@@ -34941,20 +35135,20 @@ void Process::State::Delivery::wake_engine() const {
 
 // Tasks of the program ----------------------------------------------------------------------------
 
-// One task. It was dropped if it goes away without a call.
+// One task. It was dropped if it goes away without a call, once it is owed.
 struct Process::State::Delivery::Turn {
   explicit Turn(std::shared_ptr<State> its_state) : state(std::move(its_state)) {}
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   ~Turn() {
-    if (!is_taken) state->delivery.drop_posted();
+    if (is_owed) state->delivery.drop_posted();
   }
   void take() {
-    if (!std::exchange(is_taken, true)) state->delivery.take_posted(state);
+    if (std::exchange(is_owed, false)) state->delivery.take_posted(state);
   }
 
   const std::shared_ptr<State> state;
-  bool is_taken = false;
+  bool is_owed = false;
 };
 
 // One task at a time, for all that waits.
@@ -34963,7 +35157,13 @@ void Process::State::Delivery::post_rest(const std::shared_ptr<State>& self) {
 }
 
 void Process::State::Delivery::post_turn(const std::shared_ptr<State>& self) {
-  call_back([&] { state_.options.post([turn = new_shared<Turn>(self)] { turn->take(); }); });
+  Function<void()> task;
+  await_memory([&] {
+    const auto turn = new_shared<Turn>(self);
+    task = [turn] { turn->take(); };
+    turn->is_owed = true;
+  });
+  call_back([&] { state_.options.post(std::move(task)); });
 }
 
 void Process::State::Delivery::take_posted(const std::shared_ptr<State>& self) {
@@ -34999,9 +35199,15 @@ int TaskThread::begin() {
   return error;
 }
 
-void TaskThread::add(Function<void()> task) {
+TaskThread::Task TaskThread::task(Function<void()> function) {
+  Task task;
+  task.push_back(std::move(function));
+  return task;
+}
+
+void TaskThread::add(Task&& task) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  tasks_.push_back(std::move(task));
+  tasks_.splice(tasks_.end(), task);
   added_.notify_one();
 }
 
@@ -35024,7 +35230,7 @@ void* TaskThread::thread_main(void* self) {
 
 void TaskThread::loop() {
   for (;;) {
-    std::vector<Function<void()>> tasks;
+    Task tasks;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       added_.wait(lock, [this] { return ending_ || !tasks_.empty(); });
@@ -35092,8 +35298,10 @@ bool has_variable(pid_t pid, const std::string& variable) {
 CODEEXEC_INNER {
 
 bool read_stat(pid_t pid, ProcessStat& stat) {
-  const UniqueFd file(::open(concat("/proc/%/stat", {pid}).c_str(), O_RDONLY | O_CLOEXEC));
   char text[1024];
+  // Without memory of the heap, as what is killed must not go on because there is none.
+  std::snprintf(text, sizeof text, "/proc/%d/stat", static_cast<int>(pid));
+  const UniqueFd file(::open(text, O_RDONLY | O_CLOEXEC));
   const ssize_t size = file ? ::read(file.get(), text, sizeof text - 1) : -1;
   if (size <= 0) return false;
   text[size] = '\0';
@@ -35174,27 +35382,31 @@ bool kill_marked(const RunMarks& marks) {
   bool executing = true;
   for (int round = 0; round < most_rounds && (!whole || found || executing); ++round) {
     const std::size_t before = killed.size();
-    std::vector<pid_t> all;
-    whole = read_numbers("/proc", all);
     executing = false;
-    for (const pid_t pid : all) {
-      if (pid == self || pid == 1 || pid == marks.session) continue;
-      ProcessStat stat;
-      if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
-      if (stat.session == own.session) continue;
-      if (start_of(killed, pid) == stat.start) continue;
-      // This is read before its pipes are looked at, because they are gone once it has executed its
-      // program. During execve() it has no stack.
-      const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
-      const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
-                          (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
-      // During execve() it has no variables either: it is looked at once more.
-      executing = executing || (!marked && stat.stack == 0 && stat.parent != kernel_threads);
-      if (!marked) continue;
-      // A stopped process cannot start another one before all of them are killed.
-      signal_same(pid, stat.start, SIGSTOP);
-      killed.push_back({pid, stat.start});
-    }
+    const auto stop_all = [&] {
+      std::vector<pid_t> all;
+      whole = read_numbers("/proc", all);
+      for (const pid_t pid : all) {
+        if (pid == self || pid == 1 || pid == marks.session) continue;
+        ProcessStat stat;
+        if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
+        if (stat.session == own.session) continue;
+        if (start_of(killed, pid) == stat.start) continue;
+        // This is read before its pipes are looked at, because they are gone once it has executed
+        // its program. During execve() it has no stack.
+        const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
+        const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
+                            (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
+        // During execve() it has no variables either: it is looked at once more.
+        executing = executing || (!marked && stat.stack == 0 && stat.parent != kernel_threads);
+        if (!marked) continue;
+        // A stopped process cannot start another one before all of them are killed.
+        killed.push_back({pid, stat.start});
+        signal_same(pid, stat.start, SIGSTOP);
+      }
+    };
+    // Without memory for all of a round it still kills what it has stopped.
+    if (!enough_memory(stop_all)) whole = false;
     found = killed.size() > before;
     for (std::size_t i = before; i < killed.size(); ++i)
       signal_same(killed[i].pid, killed[i].start, SIGKILL);
@@ -35310,9 +35522,11 @@ bool LocalRun::start(bool at_once) {
   Spawned spawned = spawn(plan, supervisor_);
   if (spawned.error != 0) return fail_start(launch, spawned.step, spawned.error);
   child_ = std::move(spawned);
-  result.pid = command();
+  // It runs: from here on nothing may fail.
+  if (!enough_memory([&] { result.pid = command(); })) result.pid = child_.pid;
 #if CODEEXEC_HAS_SANDBOX
-  if (plan.listener) options.on_listener(listener.take());
+  if (plan.listener && !enough_memory([&] { options.on_listener(listener.take()); }))
+    tell_of_memory(result.message, "its network is");
 #endif
   io.out.open = true;
   io.err.open = !one_stream();
@@ -35424,29 +35638,44 @@ void LocalRun::leader_ended(ReadBuffer& buffer, Clock::time_point now) {
   if (keep) finish();
 }
 
+// Sets the message, in as many words as there is memory for.
+void LocalRun::tell(const char* message) {
+  if (!enough_memory([&] { result.message = message; })) result.message = out_of_memory;
+}
+
 // Kills what bears a mark of this run and gives the pipes a last moment to be closed.
 void LocalRun::kill_scattered([[maybe_unused]] Clock::time_point now) {
   scattered_killed_ = true;
 #if defined(__linux__)
-  RunMarks marks;
-  marks.session = command();
-  marks.variable = run_variable_;
-  marks.since = start_ticks_;
-  for (const Output* output : {&io.out, &io.err})
-    // A terminal's name may be another one's elsewhere.
-    if (output->open && !terminal)
-      marks.pipes.push_back(link_target(concat("/proc/self/fd/%", {output->pipe.get()})));
-  if (!kill_marked(marks)) result.message = "some of its processes may still be running";
+  bool all_killed = false;
+  const auto kill = [&] {
+    RunMarks marks;
+    marks.session = command();
+    marks.variable = run_variable_;
+    marks.since = start_ticks_;
+    for (const Output* output : {&io.out, &io.err})
+      // A terminal's name may be another one's elsewhere.
+      if (output->open && !terminal)
+        marks.pipes.push_back(link_target(concat("/proc/self/fd/%", {output->pipe.get()})));
+    all_killed = kill_marked(marks);
+  };
+  if (!enough_memory(kill) || !all_killed) tell("some of its processes may still be running");
   times.drain_end = later(now, std::min(options.drain, std::chrono::milliseconds(100)));
   times.drain = times.drain_end;
 #endif
 }
 
-// Finds descendants outside the process group. True: found new ones.
+// Finds descendants outside the process group. True: found new ones. Without memory to look for
+// them those that are known are all.
 bool LocalRun::find_escaped() {
   bool found = false;
-#if defined(__linux__)
   std::vector<KnownProcess> seen;
+  return enough_memory([&] { found = find_escaped_in(seen); }) && found;
+}
+
+bool LocalRun::find_escaped_in([[maybe_unused]] std::vector<KnownProcess>& seen) {
+  bool found = false;
+#if defined(__linux__)
   const pid_t group = command();
   const auto visit = [&seen](pid_t process, std::uint64_t start) {
     ProcessStat stat;
@@ -35579,7 +35808,7 @@ ExitStatus LocalRun::last_status() {
   status.usage = supervisor_.last.usage;
   result.left_behind = supervisor_.last.left_behind;
   if (supervisor_.last.denied && !supervisor_.last.all_ended)
-    result.message = "some of its processes are another user's and are still running";
+    tell("some of its processes are another user's and are still running");
   if (keep_supervisor(child_, supervisor_)) return status;
   reap(child_.exit_event, child_.is_pidfd, child_.pid);
   supervisor_.run.reset();
@@ -35605,7 +35834,7 @@ void LocalRun::outlive_kill(Clock::time_point) {
 // It does not die because it waits in the kernel. A later start reaps it.
 void LocalRun::give_up() {
   times.ended = Clock::now();
-  result.message = "it did not die within 2 s of SIGKILL and was given up";
+  tell("it did not die within 2 s of SIGKILL and was given up");
   if (!child_.is_pidfd) ::pthread_detach(child_.waiter);
 #if CODEEXEC_HAS_SANDBOX
   (void)supervisor_.run.release();  // it is still in use
@@ -35635,10 +35864,9 @@ void LocalRun::take_status() {
   if (status.known && !status.exited) result.signal = status.value;
   if (!status.known) {
     result.outcome = Outcome::unknown;
-    result.message = supervised()
-                         ? "its exit status was lost: its supervisor was killed"
-                         : "its exit status was lost: this program ignores SIGCHLD or waits for "
-                           "any child";
+    tell(supervised() ? "its exit status was lost: its supervisor was killed"
+                      : "its exit status was lost: this program ignores SIGCHLD or waits for "
+                        "any child");
   }
   const auto micros = [](const timeval& time) {
     return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
@@ -35650,7 +35878,8 @@ void LocalRun::take_status() {
   constexpr std::uint64_t unit = 1024;
 #endif
   result.peak_memory = static_cast<std::uint64_t>(status.usage.ru_maxrss) * unit;
-  if (sandbox()) name_limits();
+  if (sandbox() && !enough_memory([&] { name_limits(); }))
+    tell_of_memory(result.message, "the limits that it has reached are");
 }
 
 // As far as it shows: in the signals that the kernel sends for some limits, to the program itself
@@ -35777,13 +36006,19 @@ ProcessResult::~ProcessResult() = default;
 
 ProcessResult run_process(const ProcessOptions& options) {
   const CancellationPause pause;
-  return LocalRun(options).run();
+  ProcessResult result;
+  if (!enough_memory([&] { result = LocalRun(options).run(); })) fail_without_memory(result);
+  return result;
 }
 
 Expected<Process> Process::start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end,
                                  ProcessResult* failure) {
-  auto state = new_run(std::move(options));
+  std::shared_ptr<State> state;
+  if (!enough_memory([&] { state = new_run(std::move(options)); })) {
+    if (failure) fail_without_memory(*failure);
+    return Error{ErrorCode::limit, ENOMEM, 0, out_of_memory};
+  }
   state->delivery.has_callbacks = static_cast<bool>(on_end);
   state->delivery.on_end = std::move(on_end);
   return State::launch(std::move(state), failure);
@@ -35791,25 +36026,32 @@ Expected<Process> Process::start(ProcessOptions options,
 
 Expected<Process> Process::State::launch(std::shared_ptr<State> state, ProcessResult* failure) {
   const CancellationPause pause;
-  const ProcessOptions& options = state->options;
-  Delivery& handed = state->delivery;
-  if (options.on_output || options.on_heartbeat) handed.has_callbacks = true;
-  if (handed.has_callbacks || handed.conclude || options.hash_output)
-    handed.mailbox = std::make_unique<Mailbox>();
-  if (handed.has_callbacks && options.post) handed.posted = std::make_unique<Mailbox>();
-  int error = 0;
-  std::shared_ptr<Reactor> reactor = Reactor::shared(error);
-  if (reactor) error = reactor->begin_delivery(*state);
-  handed.engine = reactor.get();
-  if (error != 0)
-    state->fail(SpawnStep::setup, error,
-                concat("cannot start the thread for processes: %", {errno_text(error)}));
-  if (error != 0 || !state->start(false)) {
-    if (failure) *failure = state->result;
-    return with_message(system_error(state->result.system_error, ""), state->result.message);
+  std::shared_ptr<Reactor> reactor;
+  Reactor::Run run;
+  bool is_started = false;
+  const auto start = [&] {
+    run.push_back(state);
+    const int error = state->delivery.prepare(reactor);
+    if (error != 0)
+      state->fail(SpawnStep::setup, error,
+                  concat("cannot start the thread for processes: %", {errno_text(error)}));
+    else
+      is_started = state->start(false);
+  };
+  if (!enough_memory(start)) {
+    fail_without_memory(state->result);
+    state->end_start();
+  }
+  if (!is_started) {
+    SharedError problem = Error{ErrorCode::limit, ENOMEM, 0, out_of_memory};
+    (void)enough_memory([&] {
+      problem = with_message(system_error(state->result.system_error, ""), state->result.message);
+    });
+    if (failure) *failure = std::move(state->result);
+    return problem;
   }
   state->forget_start();
-  reactor->add(state);
+  reactor->add(std::move(run));
   return Process(std::move(state), std::move(reactor));
 }
 
@@ -35966,27 +36208,28 @@ int Process::Reactor::begin_delivery(const State& state) {
   return state.delivery.mailbox ? delivery_of(state).begin() : 0;
 }
 
-void Process::Reactor::add(std::shared_ptr<State> state) {
+void Process::Reactor::add(Run&& run) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    incoming.push_back(std::move(state));
+    incoming.splice(incoming.end(), run);
   }
   wake();
 }
 
-void Process::Reactor::add(std::shared_ptr<Watch> watch) {
+void Process::Reactor::add(Watched&& watch) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    incoming_watches.push_back(std::move(watch));
+    incoming_watches.splice(incoming_watches.end(), watch);
   }
   wake();
 }
 
-// A command has its turn, then those that wait for theirs.
-void Process::Reactor::deliver(std::shared_ptr<State> state) {
-  TaskThread& courier = delivery_of(*state);
-  courier.add([this, state = std::move(state)]() mutable {
-    if (state->delivery.deliver(state)) deliver(std::move(state));
+// A command has its turn, then those that wait for theirs. Without memory to wait for the next one
+// it has that at once.
+TaskThread::Task Process::Reactor::delivery_task(const std::shared_ptr<State>& state) {
+  return TaskThread::task([this, state] {
+    while (state->delivery.deliver(state))
+      if (enough_memory([&] { delivery_of(*state).add(delivery_task(state)); })) return;
   });
 }
 
@@ -36021,17 +36264,18 @@ void* Process::Reactor::thread_main(void* self) {
 void Process::Reactor::add_watches(std::vector<pollfd>& set, Clock::time_point& deadline) {
   for (const std::shared_ptr<Watch>& watch : watches) {
     set.push_back({watch->descriptor, POLLIN, 0});
-    deadline = std::min(deadline, watch->deadline);
+    // Its wake-up may be spent already.
+    deadline = std::min(deadline, watch->is_due.load() ? Clock::now() : watch->deadline);
   }
 }
 
 void Process::Reactor::look_at_watches(const std::vector<pollfd>& set) {
   const Clock::time_point now = Clock::now();
-  auto entry = set.end() - static_cast<std::ptrdiff_t>(watches.size());
+  std::size_t entry = set.size() - std::min(set.size(), watches.size());
   for (const std::shared_ptr<Watch>& watch : watches) {
-    const bool is_ready = (entry++)->revents != 0;
-    if ((is_ready || now >= watch->deadline) && !watch->over.exchange(true))
-      starts.add(std::move(watch->task));
+    const bool is_ready = entry < set.size() && set[entry++].revents != 0;
+    const bool is_due = is_ready || watch->is_due.load() || now >= watch->deadline;
+    if (is_due && !watch->over.exchange(true)) starts.add(std::move(watch->task));
   }
 }
 
@@ -36042,9 +36286,32 @@ void Process::Reactor::pass_on() {
     State& state = **at;
     const bool over = state.over();
     Mailbox* const mailbox = state.delivery.mailbox.get();
-    if (mailbox && (over || mailbox->claim())) deliver(over ? std::move(*at) : *at);
+    const bool is_claimed = mailbox && mailbox->claim();
+    if (mailbox && (over || is_claimed)) {
+      TaskThread::Task task;
+      if (!enough_memory([&] { task = delivery_task(*at); })) {
+        if (is_claimed) mailbox->unclaim();
+        lacks_memory = true;
+        ++at;
+        continue;
+      }
+      TaskThread& courier = delivery_of(state);
+      if (over) at->reset();
+      courier.add(std::move(task));
+    }
     at = over ? running.erase(at) : std::next(at);
   }
+}
+
+void Process::Reactor::add_descriptors(std::vector<pollfd>& set, Clock::time_point& deadline) {
+  set.clear();
+  set.push_back({wake_out.get(), POLLIN, 0});
+  for (const std::shared_ptr<State>& state : running) {
+    if (state->over()) continue;  // it is still to be delivered
+    state->add_descriptors(set);
+    deadline = std::min(deadline, state->deadline());
+  }
+  add_watches(set, deadline);
 }
 
 void Process::Reactor::loop() {
@@ -36067,16 +36334,21 @@ void Process::Reactor::loop() {
     }
     last.reset();
     if (!in_event_thread()) return;  // that was the last reference, and this object is gone
-    set.clear();
-    set.push_back({wake_out.get(), POLLIN, 0});
-    for (const std::shared_ptr<State>& state : running) {
-      state->add_descriptors(set);
-      deadline = std::min(deadline, state->deadline());
+    // Without memory the time alone is looked at.
+    if (std::exchange(lacks_memory, false)) {
+      pause_for_memory();
+      deadline = Clock::now();
     }
-    add_watches(set, deadline);
-    wait_for_events(set, deadline);
-    if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
-    for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
+    if (!enough_memory([&] { add_descriptors(set, deadline); })) {
+      set.clear();
+      lacks_memory = true;
+    } else {
+      wait_for_events(set, deadline);
+      char woken[256];
+      if (set[0].revents) (void)!::read(wake_out.get(), woken, sizeof woken);
+    }
+    for (const std::shared_ptr<State>& state : running)
+      if (!state->over() && !enough_memory([&] { state->step(set, buffer); })) lacks_memory = true;
     pass_on();
     look_at_watches(set);
   }
@@ -36181,7 +36453,7 @@ CODEEXEC_INNER {
 void abandon_child(pid_t pid) {
   Abandoned& list = abandoned();
   const std::lock_guard<std::mutex> lock(list.mutex);
-  list.pids.push_back(pid_t{pid});
+  await_memory([&] { list.pids.push_back(pid_t{pid}); });
   list.any.store(true);
 }
 
@@ -36481,7 +36753,8 @@ bool RemoteRun::start(bool at_once) {
   times.started = Clock::now();
   if (times.started - asked < std::chrono::seconds(1)) times.started = asked;
   set_times();
-  for (Output* output : {&io.out, &io.err}) take_bytes(*output, {});
+  for (Output* output : {&io.out, &io.err})
+    if (!enough_memory([&] { take_bytes(*output, {}); })) output->is_cut = true;
   return true;
 }
 
@@ -36534,7 +36807,7 @@ void RemoteRun::recover() {
   do {
     recovery_ = command_->recover(recovery_ ? &recovery_->result : nullptr);
     if (!recovery_) return finish();
-  } while (!recovery_->start(false));
+  } while (!recovery_->begin(false));
 }
 
 Expected<void> PipedProgram::start(const ProcessOptions& options) {
@@ -36653,40 +36926,42 @@ Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time) 
   return from + std::max(time, std::chrono::milliseconds(0));
 }
 
-void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
+void wait_for_events(pollfd* set, std::size_t count, Clock::time_point deadline) {
   using std::chrono::nanoseconds;
   nanoseconds left = nanoseconds::max();
   if (deadline != Clock::time_point::max())
     left = std::max(nanoseconds(0), nanoseconds(deadline - Clock::now()));
-  const auto size = static_cast<nfds_t>(set.size());
+  const auto size = static_cast<nfds_t>(count);
 #if defined(__linux__)
   timespec time{};
   time.tv_sec = static_cast<time_t>(left.count() / 1000000000);
   time.tv_nsec = static_cast<long>(left.count() % 1000000000);
   const bool for_ever = left == nanoseconds::max();
-  const int ready = ::ppoll(set.data(), size, for_ever ? nullptr : &time, nullptr);
+  const int ready = ::ppoll(set, size, for_ever ? nullptr : &time, nullptr);
 #else
   const auto rounded = left.count() / 1000000 + 1;
   const int time = left == nanoseconds::max()
                        ? -1
                        : static_cast<int>(std::min<decltype(rounded)>(rounded, INT_MAX));
-  const int ready = ::poll(set.data(), size, left.count() == 0 ? 0 : time);
+  const int ready = ::poll(set, size, left.count() == 0 ? 0 : time);
 #endif
   // After an interruption the answers are undefined: nothing is ready.
-  if (ready < 0)
-    for (pollfd& entry : set) entry.revents = 0;
+  for (std::size_t i = 0; ready < 0 && i < count; ++i) set[i].revents = 0;
+}
+
+void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
+  wait_for_events(set.data(), set.size(), deadline);
 }
 
 bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
                     Clock::time_point deadline) {
   // Without a descriptor this polls: the system lacks descriptors only for a moment.
   const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
-  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
-  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
+  pollfd set[] = {{event.descriptor(), POLLIN, 0}, {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
   while (!event.cancelled() && !(cancel && cancel->cancelled())) {
     const Clock::time_point now = Clock::now();
     if (now >= deadline) break;
-    wait_for_events(set,
+    wait_for_events(set, cancel ? 2 : 1,
                     blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
   }
   return event.cancelled();
@@ -36747,7 +37022,8 @@ int start_thread(pthread_t* thread, void* (*function)(void*), void* argument) {
 }
 
 int watch_by_thread(Spawned& child) {
-  auto waiter = std::make_unique<ExitWaiter>();
+  std::unique_ptr<ExitWaiter> waiter(new (std::nothrow) ExitWaiter);
+  if (!waiter) return ENOMEM;
   waiter->pid = child.pid;
   if (!make_pipe(child.exit_event, waiter->end)) return errno;
   const int error = start_thread(&child.waiter, wait_for_exit, waiter.get());
@@ -37635,7 +37911,7 @@ void Process::State::apply_size() {
     const std::lock_guard<std::mutex> lock(mutex);
     size_asked.store(false);
     size = wanted_size;
-    terminal->resize(size);
+    if (!enough_memory([&] { terminal->resize(size); })) return;  // it keeps the size it has
   }
   set_size(size);
 }
@@ -37644,7 +37920,8 @@ void Process::State::apply_size() {
 void LocalRun::set_size(TerminalSize size) {
   const winsize window = window_of(size);
   if (io.out.pipe && ::ioctl(io.out.pipe.get(), TIOCSWINSZ, &window) != 0)
-    add_to_message(concat("the size of its terminal did not change: %", {errno_text(errno)}));
+    add_to_message(result.message,
+                   concat("the size of its terminal did not change: %", {errno_text(errno)}));
 }
 
 // Makes the terminal the streams of the program.
@@ -37846,6 +38123,9 @@ class WatchedFiles {
 };
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
+
+// What a lack of memory keeps from being written, for `tell_of_memory()`.
+inline constexpr std::string_view no_record = "its audit record is";
 
 // Adds a note for the caller, unless it is empty.
 void add_note(std::vector<std::string>& notes, const char* form, Pieces values = {});
@@ -38284,8 +38564,10 @@ class Slots {
 
   // Takes one of `count` slots, if one is free.
   bool take_free(std::size_t count);
-  // The same, or else stands in the line. True: it has a slot, and is not called.
-  bool take(std::size_t count, const std::shared_ptr<Waiter>& waiter);
+  // The same, or else `waiter`, a list of one, stands in the line. True: it has a slot, and is not
+  // called. Takes no memory.
+  using Line = std::list<std::shared_ptr<Waiter>>;
+  bool take(std::size_t count, Line&& waiter) noexcept;
   // Leaves the line. False: it is not there, as it has got a slot.
   bool leave(const std::shared_ptr<Waiter>& waiter);
   // Takes a slot, and blocks until there is one. False if `cancel` or the deadline came first.
@@ -38296,7 +38578,7 @@ class Slots {
  private:
   std::mutex mutex_ = {};
   std::size_t taken_ = 0;
-  std::list<std::shared_ptr<Waiter>> line_ = {};
+  Line line_ = {};
 };
 
 // executor/gate_internal.hpp ----------------------------------------------------------------------
@@ -38400,6 +38682,8 @@ struct Executor::Admission {
   void reject_unasked();
 
   void fail(const Error& error, const char* step);
+  // Takes no memory.
+  void fail_without_memory();
   void reject(std::string_view rule, const char* message, Pieces values = {}, std::size_t begin = 0,
               std::size_t end = 0);
 };
@@ -38464,6 +38748,8 @@ struct Executor::Gate {
   // Each of these refuses the first target that it objects to.
   void guard_read_only(const std::list<Target>& targets, Admission& admission) const;
   void guard_deletions(const std::list<Target>& targets, Admission& admission) const;
+  // What start() gives when there is no memory for a handle: done, not started.
+  std::shared_ptr<Execution::State> no_memory = {};
   // Records in the delete guard which files a command has read and made.
   void remember(const std::vector<std::string>& read,
                 const std::vector<std::string>& created) const {
@@ -38480,12 +38766,18 @@ struct Executor::Gate {
   std::string writable(const Ending& ending) const;
   // Completes the result `told` after the command has ended. `ended` may be part of `told`.
   void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
-  // Masks secrets in a result. Call it once.
+  // Masks secrets in a result. Call it once. What cannot be masked for lack of memory is left out.
   void mask(Result& result) const;
+  void mask_texts(Result& result) const;
+  // The end of a command that cannot even be looked at.
+  Result not_started_without_memory(const Command& command) const;
+  // The last steps of a command that has not started, or of run().
+  void close(Result& result, const Command& command, std::string time) const;
   // What a record says of the command before it runs; empty when nothing is recorded.
   AuditRecord record_of(const Command& command, std::string time) const;
-  // Writes to the audit log; if that fails, a note of the result says so.
-  void record(Result& result, AuditRecord record) const;
+  // Writes to the audit log; if that fails, a note of the result says so. False: there was no
+  // memory for it, as the result is to say.
+  bool record(Result& result, AuditRecord&& record) const;
 };
 
 }  // namespace v0_1
@@ -38942,6 +39234,145 @@ Expected<void> complete_sandbox(const LocalOptions& options, const std::string& 
 
 }  // inner
 
+// executor/ending.cpp -----------------------------------------------------------------------------
+// The last steps of the gate: the end of a command, its secrets, its record.
+//
+//   step      what becomes of it without memory                              function
+//   end       notes may be missing, as the message says                      conclude()
+//   mask      no text is left but `out of memory`                            mask()
+//   record    there is none, as the message says; an audit file counts it    record()
+//
+// What holds: each step is taken, whatever became of those before, and throws nothing for a lack of
+// memory.
+
+// The folders that commands may change, for the advice on a failure.
+std::string Executor::Gate::writable(const Ending& ending) const {
+  std::vector<std::string> writable;
+  for (const Root& root : paths.roots())
+    if (root.permission == Permission::write) writable.push_back(root.path);
+  if (paths.roots().empty()) writable.push_back(options.workspace);
+  return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
+}
+
+namespace {
+
+void add_notes_on_end(const ProcessResult& ended, std::vector<std::string>& notes) {
+  for (std::string limit : ended.limits_reached) {
+    std::replace(limit.begin(), limit.end(), '_', ' ');
+    add_note(notes, "the command reached its limit of %", {limit});
+  }
+  if (ended.outcome == Outcome::signaled)
+    add_note(notes, "ended by %", {signal_text(ended.signal)});
+  add_note(notes, "%", {note_of_left_behind(ended)});
+}
+
+}  // namespace
+
+// Called once for each command whose start did not fail: by the thread of run(), or by the delivery
+// thread after start(), where it holds up the other commands of that thread. The log comes last,
+// with all notes in it.
+void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
+                              Result& told) const {
+  bool has_all = true;
+  const auto step = [&](FunctionRef<void()> work) { has_all = enough_memory(work) && has_all; };
+  step([&] { remember(ending.read_files, ending.created_files); });
+  step([&] { bound_spilled(ended, told); });
+  step([&] { add_note(told.notes, "%", {ending.late_note()}); });
+  step([&] { add_notes_on_end(ended, told.notes); });
+  Network network = ending.network;
+  step([&] {
+    // The note on refused connections says all that advice on the network could say.
+    if (ending.end_network(told, redactor)) network = Network::host;
+  });
+  step([&] {
+    add_note(told.notes, "%", {advice_on(ended, told, network, options.shell, ending.git, [&] {
+               return writable(ending);
+             })});
+  });
+  step([&] {
+    if (ending.session) add_note(told.notes, "%", {ending.hand_on(ended, paths)});
+  });
+  step([&] { told.changed_files = ending.changed_files(); });
+  step([&] {
+    if (!told.changed_files.empty())
+      add_note(
+          told.notes,
+          "changed during the command, and used outside of the sandbox by the user's own tools: %",
+          {joined(told.changed_files, ", "sv)});
+  });
+  step([&] { ending.log(told, ended); });
+  if (!has_all) tell_of_memory(told.message, "notes are");
+}
+
+void Executor::Gate::mask(Result& result) const {
+  if (redactor.empty() || enough_memory([&] { mask_texts(result); })) return;
+  for (std::string* text : {&result.command, &result.work_dir, &result.message}) text->clear();
+  result.notes.clear();
+  result.changed_files.clear();
+  result.rule_begin = result.rule_end = 0;
+  result.message = out_of_memory;
+}
+
+// A mark that lies within a secret becomes one near it, and stays within the text.
+void Executor::Gate::mask_texts(Result& result) const {
+  // The offending bytes are those of the masked command from here on.
+  const std::string_view command = result.command;
+  const std::size_t begin = redactor.redact(command.substr(0, result.rule_begin)).size();
+  const std::size_t end = redactor.redact(command.substr(0, result.rule_end)).size();
+  for (std::string* text : {&result.command, &result.work_dir, &result.message})
+    *text = redactor.redact(*text);
+  for (std::string& note : result.notes) note = redactor.redact(note);
+  for (std::string& path : result.changed_files) path = redactor.redact(path);
+  result.rule_begin = std::min(begin, result.command.size());
+  result.rule_end = std::min(end, result.command.size());
+}
+
+// What a record says of the caller. start() makes it before the command runs, as the Command need
+// not live until the end. Names come from clients and are cut to 1 KiB; of the input only size and
+// hash are kept.
+AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
+  constexpr std::size_t longest_name = 1024;
+  AuditRecord record;
+  if (!recording()) return record;
+  record.time = std::move(time);
+  record.host = host;
+  record.pid = ::getpid();
+  record.agent_id = options.agent_id;
+  const auto cut = [](const std::string& text) {
+    return std::string(utf8_prefix(text, longest_name));
+  };
+  const Caller& caller = command.caller;
+  record.caller = {cut(caller.tool), cut(caller.client), cut(caller.request),
+                   cut(caller.session_id), cut(caller.shell_id)};
+  if (!command.code.empty()) record.code = redactor.redact(command.code);
+  record.input_bytes = command.input.size();
+  if (!command.input.empty()) record.input_sha256 = sha256(command.input);
+  record.max_output = options.audit_output;
+  return record;
+}
+
+// Calls on_audit for one command at a time, then writes to the audit log. A failure of the log is a
+// note, and the outcome of the command stands.
+bool Executor::Gate::record(Result& result, AuditRecord&& record) const {
+  if (!recording()) return true;
+  record.result = &result;
+  return enough_memory([&] {
+    if (options.on_audit) {
+      const std::lock_guard<std::recursive_mutex> lock(audit_mutex);
+      options.on_audit(record);
+    }
+    if (audit) add_note(result.notes, "%", {audit->append(record)});
+  });
+}
+
+void Executor::Gate::close(Result& result, const Command& command, std::string time) const {
+  mask(result);
+  AuditRecord made;
+  const auto make = [&] { made = record_of(command, std::move(time)); };
+  if (!enough_memory(make) || !record(result, std::move(made)))
+    tell_of_memory(result.message, no_record);
+}
+
 // executor/execution_internal.hpp -----------------------------------------------------------------
 // A handle on a started command, and a command that waits for its turn.
 
@@ -38976,12 +39407,15 @@ struct Execution::State {
   Expected<void> write(std::string_view bytes);
   // Hands over what was asked meanwhile: the command has started, or will not.
   void settle();
-  // Ends the wait of the command.
-  void give_up() const;
+  // Ends the wait of the command. Takes no memory.
+  void give_up() const noexcept;
   // The command of a queued start has ended, or will not start.
   void end();
 
-  std::shared_ptr<Result> known = {};
+  // Of a command that has not started for lack of memory.
+  static std::shared_ptr<State> of_no_memory();
+
+  const std::shared_ptr<Result> known = new_shared<Result>();
   Result asked = Result();
   std::unique_ptr<Typing> typing = {};            // null: nothing can be written
   std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
@@ -39014,14 +39448,20 @@ struct Execution::State {
 //   starting  the process runs, or does not        over      begin()
 class Executor::Queued {
  public:
-  Queued(const Executor& executor, const Command& command, std::unique_ptr<Admission> admission);
+  Queued(const Executor& executor, const Command& command);
 
-  // Stands in the line, from which `execution` is a handle that waits.
-  static void enter(const std::shared_ptr<Queued>& queued, Execution& execution);
+  // Has a command stand in the line, from where `state` is that of a handle that waits. An errno:
+  // there is no engine. Without memory for it nothing has changed.
+  static int enter(const Executor& executor, const Command& command,
+                   std::unique_ptr<Admission>& admission,
+                   const std::shared_ptr<Execution::State>& state,
+                   std::shared_ptr<Process::Reactor>& reactor);
 
-  void give_up();
+  // For the engine to do soon, which is to be woken.
+  void ask_to_give_up() noexcept { watch_->is_due.store(true); }
 
  private:
+  void give_up();
   void begin();
   // Starts the command, unless it was cancelled or has no slot.
   void start(bool has_slot);
@@ -39030,11 +39470,12 @@ class Executor::Queued {
 
   const std::shared_ptr<const Executor> executor_;
   const Command command_;
-  const std::unique_ptr<Admission> admission_;
+  std::unique_ptr<Admission> admission_ = {};
   std::weak_ptr<Execution::State> state_ = {};
   const std::shared_ptr<Slots::Waiter> waiter_ = new_shared<Slots::Waiter>();
   const std::shared_ptr<Process::Reactor::Watch> watch_ = new_shared<Process::Reactor::Watch>();
   std::shared_ptr<Process::Reactor> reactor_ = {};
+  TaskThread::Task begin_ = {};  // what a slot is waited for with
 };
 
 // executor/execution.cpp --------------------------------------------------------------------------
@@ -39060,11 +39501,50 @@ class Executor::Queued {
 
 namespace {
 
+// All of a result that takes no memory.
+Result short_result(const Result& known, const ProcessResult& ended) {
+  Result result;
+  result.outcome = ended.outcome;
+  result.exit_code = ended.exit_code;
+  result.signal = ended.signal;
+  result.idle = ended.idle;
+  result.pipe_held = ended.pipe_held;
+  result.left_behind = ended.left_behind;
+  result.wall_time = ended.wall_time;
+  result.cpu_time = ended.cpu_time;
+  result.peak_memory = ended.peak_memory;
+  result.pid = ended.pid;
+  result.system_error = ended.system_error;
+  result.step = ended.step;  // a short word
+  result.timeout = known.timeout;
+  result.idle_timeout = known.idle_timeout;
+  result.sandbox = known.sandbox;
+  result.out_counts.total_bytes = result.out_counts.dropped_bytes = ended.out_counts.total_bytes;
+  result.err_counts.total_bytes = result.err_counts.dropped_bytes = ended.err_counts.total_bytes;
+  return result;
+}
+
+Result copy_of(const Result& known) {
+  Result result;
+  if (enough_memory([&] { result = known; })) return result;
+  result = short_result(known, known);
+  tell_of_memory(result.message, "what was told of it is");
+  return result;
+}
+
 // What conclude() has found, and the end of the process.
 Result whole_result(const Result& known, const ProcessResult& ended, const Redactor& redactor) {
-  Result result = known;
-  static_cast<ProcessResult&>(result) = ended;
-  result.message = redactor.redact(result.message);
+  Result result;
+  const auto fill = [&] {
+    result = known;
+    static_cast<ProcessResult&>(result) = ended;
+    result.message = redactor.redact(result.message);
+    if (!known.message.empty())
+      append_all(result.message, {result.message.empty() ? "" : "; ", known.message});
+  };
+  if (enough_memory(fill)) return result;
+  result = short_result(known, ended);
+  tell_of_memory(result.message, "its output and notes are");
   return result;
 }
 
@@ -39074,11 +39554,18 @@ Result whole_result(const Result& known, const ProcessResult& ended, const Redac
 
 Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
-  auto admission = std::make_unique<Admission>();
-  admission->decide(*this, command);
   Execution execution;
-  execution.state_ = new_shared<Execution::State>();
-  if (admission->admitted() && command.keep_input_open) {
+  std::unique_ptr<Admission> admission;
+  const auto make = [&] {
+    execution.state_ = new_shared<Execution::State>();
+    admission = std::make_unique<Admission>();
+  };
+  if (!enough_memory(make)) {
+    (void)gate_->not_started_without_memory(command);
+    execution.state_ = gate_->no_memory;
+    return execution;
+  }
+  const auto note_typing = [&] {
     auto typing = std::make_unique<Execution::State::Typing>();
     typing->guard = gate_->guard;
     typing->script = admission->result.command;
@@ -39086,19 +39573,46 @@ Execution Executor::start(const Command& command) const {
     typing->terminal = command.terminal.has_value();
     typing->typed = command.input;
     execution.state_->typing = std::move(typing);
-  }
-  const bool needs_slot = admission->admitted() && gate_->needs_slot(command);
-  const bool has_slot = needs_slot && gate_->slots.take_free(gate_->options.max_concurrent);
-  if (has_slot) gate_->own_slot(*admission);
-  if (has_slot == needs_slot)
-    launch(command, *admission, execution.state_);
-  else
-    Queued::enter(new_shared<Queued>(*this, command, std::move(admission)), execution);
+  };
+  bool waits = false;
+  const auto decide = [&] {
+    admission->decide(*this, command);
+    if (!admission->admitted()) return;
+    if (command.keep_input_open) note_typing();
+    if (!gate_->needs_slot(command)) return;
+    waits = !gate_->slots.take_free(gate_->options.max_concurrent);
+    if (!waits) gate_->own_slot(*admission);
+  };
+  if (!enough_memory(decide)) admission->fail_without_memory();
+  if (waits && enqueue(command, admission, execution.state_)) return execution;
+  launch(command, *admission, execution.state_);
   return execution;
 }
 
+// False: it cannot wait, as the admission says.
+bool Executor::enqueue(const Command& command, std::unique_ptr<Admission>& admission,
+                       const std::shared_ptr<Execution::State>& state) const {
+  std::shared_ptr<Process::Reactor> reactor;
+  int error = 0;
+  const bool has_memory = enough_memory([&] {
+    error = Queued::enter(*this, command, admission, state, reactor);
+    if (error != 0)
+      admission->fail(system_error(error, "cannot start the thread for processes"),
+                      step_name(SpawnStep::setup));
+  });
+  if (!has_memory) admission->fail_without_memory();
+  Process::Reactor::let_go(std::move(reactor));
+  return has_memory && error == 0;
+}
+
 Execution Executor::start(std::string_view script) const {
-  return start(Command::shell(std::string(script)));
+  const CancellationPause pause;
+  Command command;
+  if (enough_memory([&] { command.script = std::string(script); })) return start(command);
+  (void)gate_->not_started_without_memory(command);
+  Execution execution;
+  execution.state_ = gate_->no_memory;
+  return execution;
 }
 
 // `known` is shared with the function that records the end. That function lives in the process, so
@@ -39106,81 +39620,101 @@ Execution Executor::start(std::string_view script) const {
 // is done(), and all others read it afterwards. The end is taken in this order: conclude, mask,
 // slot, record, home, done, the command's on_end. The slot is free before the callbacks, which may
 // start the next command. The input is copied, as the Command need not live until the end.
+// Without memory for any step before the process runs there is none.
 void Executor::launch(const Command& command, Admission& admission,
-                      const std::shared_ptr<Execution::State>& given) const {
+                      const std::shared_ptr<Execution::State>& state) const {
+  if (admission.admitted() && !enough_memory([&] { admission.prepare(*this, command); }))
+    admission.fail_without_memory();
+  const bool is_admitted = admission.admitted();
+  Result& known = *state->known;
+  known = std::move(admission.result);
+  bool runs = false;
+  const auto start = [&] { runs = is_admitted && launch_admitted(command, admission, state); };
+  if (!enough_memory(start)) fail_without_memory(known);
+  if (runs) return;
+  admission.ending.slot.reset();
+  gate_->close(known, command, std::move(admission.time));
+  if (!state->has_waited && !enough_memory([&] { state->asked = known; }))
+    fail_without_memory(state->asked);
+}
+
+// False: it has not started, as its result says.
+bool Executor::launch_admitted(const Command& command, Admission& admission,
+                               const std::shared_ptr<Execution::State>& given) const {
   Execution::State& state = *given;
-  if (admission.admitted()) admission.prepare(*this, command);
   admission.process.borrowed_input = {};
   admission.process.input = command.input;
-  state.known = new_shared<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
-  if (state.known->rule.empty() && state.known->message.empty()) {
-    state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
-    const auto run = new_run(std::move(admission.process), std::move(admission.remote));
-    run->delivery.has_callbacks = command.on_end || gate_->options.on_audit;
-    run->delivery.conclude = [gate = gate_, known = state.known,
-                              record = gate_->record_of(command, admission.time),
-                              ending = std::move(admission.ending),
-                              home = state.home](const ProcessResult& ended) mutable {
-      gate->conclude(ending, ended, *known);
-      gate->mask(*known);
-      ending.slot.reset();
-      if (gate->recording()) {
-        Result result = whole_result(*known, ended, gate->redactor);
-        gate->record(result, record);
-        known->notes = std::move(result.notes);
-      }
-      home.reset();
+  state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
+  const auto run = new_run(std::move(admission.process), std::move(admission.remote));
+  run->delivery.has_callbacks = command.on_end || gate_->options.on_audit;
+  run->delivery.conclude = [gate = gate_, known = state.known,
+                            record = gate_->record_of(command, admission.time),
+                            ending = std::move(admission.ending),
+                            home = state.home](const ProcessResult& ended) mutable {
+    gate->conclude(ending, ended, *known);
+    gate->mask(*known);
+    ending.slot.reset();
+    if (gate->recording()) {
+      Result result = whole_result(*known, ended, gate->redactor);
+      if (!gate->record(result, std::move(record))) tell_of_memory(known->message, no_record);
+      known->notes = std::move(result.notes);
+    }
+    home.reset();
+  };
+  if (command.on_end)
+    run->delivery.on_end = [known = state.known, redactor = state.redactor,
+                            next = command.on_end](const ProcessResult& ended) {
+      next(whole_result(*known, ended, *redactor));
     };
-    if (command.on_end)
-      run->delivery.on_end = [known = state.known, redactor = state.redactor,
-                              next = command.on_end](const ProcessResult& ended) {
-        next(whole_result(*known, ended, *redactor));
-      };
-    if (state.has_waited)
-      run->delivery.on_end = [handle = std::weak_ptr<Execution::State>(given),
-                              next = std::move(run->delivery.on_end)](const ProcessResult& ended) {
-        next(ended);
-        if (const auto known_handle = handle.lock()) known_handle->end();
-      };
-    if (!state.has_waited) {
-      state.asked = *state.known;
-      gate_->mask(state.asked);
-    }
-    ProcessResult failure;
-    auto process = Process::State::launch(run, &failure);
-    if (process) {
-      const std::lock_guard<std::mutex> lock(state.mutex);
-      state.process.emplace(std::move(*process));
-      return;
-    }
-    static_cast<ProcessResult&>(*state.known) = std::move(failure);
+  if (state.has_waited)
+    run->delivery.on_end = [handle = std::weak_ptr<Execution::State>(given),
+                            next = std::move(run->delivery.on_end)](const ProcessResult& ended) {
+      next(ended);
+      if (const auto known_handle = handle.lock()) known_handle->end();
+    };
+  if (!state.has_waited) {
+    state.asked = *state.known;
+    gate_->mask(state.asked);
   }
-  admission.ending.slot.reset();
-  gate_->mask(*state.known);
-  gate_->record(*state.known, gate_->record_of(command, std::move(admission.time)));
-  if (!state.has_waited) state.asked = *state.known;
+  ProcessResult failure;
+  auto process = Process::State::launch(run, &failure);
+  if (!process) {
+    static_cast<ProcessResult&>(*state.known) = std::move(failure);
+    return false;
+  }
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  state.process.emplace(std::move(*process));
+  return true;
 }
 
 // The wait ----------------------------------------------------------------------------------------
 
-Executor::Queued::Queued(const Executor& executor, const Command& command,
-                         std::unique_ptr<Admission> admission)
-    : executor_(executor.copy()), command_(command), admission_(std::move(admission)) {}
+Executor::Queued::Queued(const Executor& executor, const Command& command)
+    : executor_(executor.copy()), command_(command) {}
 
-void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& execution) {
-  const std::shared_ptr<Execution::State>& state = execution.state_;
+// All that takes memory is made before the first of it is kept: what waits holds itself, until its
+// turn has come or it is given up.
+int Executor::Queued::enter(const Executor& executor, const Command& given,
+                            std::unique_ptr<Admission>& admission,
+                            const std::shared_ptr<Execution::State>& state,
+                            std::shared_ptr<Process::Reactor>& reactor) {
+  int error = 0;
+  reactor = Process::Reactor::shared(error);
+  if (reactor) error = reactor->starts.begin();
+  if (error != 0) return error;
+  const auto queued = new_shared<Queued>(executor, given);
   const Gate& gate = *queued->executor_->gate_;
   const Command& command = queued->command_;
-  int error = 0;
-  std::shared_ptr<Process::Reactor> reactor = Process::Reactor::shared(error);
-  if (reactor) error = reactor->starts.begin();
-  if (error != 0) {
-    queued->admission_->fail(system_error(error, "cannot start the thread for processes"),
-                             step_name(SpawnStep::setup));
-    queued->executor_->launch(command, *queued->admission_, state);
-    return Process::Reactor::let_go(std::move(reactor));
-  }
+  TaskThread::Task begin = TaskThread::task([queued] { queued->begin(); });
+  TaskThread::Task give_up = TaskThread::task([queued] { queued->give_up(); });
+  Function<void()> called = [queued] { queued->reactor_->starts.add(std::move(queued->begin_)); };
+  Slots::Line line = {queued->waiter_};
+  Process::Reactor::Watched watch = {queued->watch_};
+  Result asked = admission->result;
+  gate.mask(asked);
+
+  queued->admission_ = std::move(admission);
   queued->reactor_ = reactor;
   queued->state_ = state;
   state->has_waited = true;
@@ -39189,33 +39723,32 @@ void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& e
   state->keeps_input_open = command.keep_input_open;
   state->has_terminal = command.terminal.has_value();
   state->is_settled = false;
-  state->asked = queued->admission_->result;
-  gate.mask(state->asked);
-  // Both keep it: what comes first ends the other one.
-  queued->waiter_->called = [queued] {
-    queued->reactor_->starts.add([queued] { queued->begin(); });
-  };
+  state->asked = std::move(asked);
+  queued->begin_ = std::move(begin);
+  queued->waiter_->called = called;
   if (command.cancel) queued->watch_->descriptor = command.cancel->descriptor();
   queued->watch_->deadline = later(Clock::now(), command.max_wait);
-  queued->watch_->task = [queued] { queued->give_up(); };
+  queued->watch_->task = std::move(give_up);
   // It stands in the line before it can be given up. From then on it may be over at any time.
-  if (gate.slots.take(gate.options.max_concurrent, queued->waiter_)) {
-    const Function<void()> called = std::exchange(queued->waiter_->called, nullptr);
+  if (gate.slots.take(gate.options.max_concurrent, std::move(line))) {
+    queued->waiter_->called = nullptr;
     called();
   } else {
-    reactor->add(queued->watch_);
+    reactor->add(std::move(watch));
   }
-  Process::Reactor::let_go(std::move(reactor));
+  return 0;
 }
 
 void Executor::Queued::leave() {
   waiter_->called = nullptr;
-  if (!watch_->over.exchange(true)) watch_->task = nullptr;
+  begin_.clear();
+  if (!watch_->over.exchange(true)) watch_->task.clear();
   Process::Reactor::let_go(std::move(reactor_));
 }
 
 void Executor::Queued::begin() {
-  executor_->gate_->own_slot(*admission_);
+  const auto own_slot = [this] { executor_->gate_->own_slot(*admission_); };
+  if (!enough_memory(own_slot)) admission_->fail_without_memory();
   start(true);
   leave();
 }
@@ -39235,11 +39768,15 @@ void Executor::Queued::start(bool has_slot) {
   if (state) {
     const std::lock_guard<std::mutex> lock(state->mutex);
     is_cancelled = is_cancelled || state->wishes.cancels;
-  } else {
-    state = new_shared<Execution::State>();
   }
-  if (is_cancelled || !has_slot)
-    executor_->gate_->reject_waiting(command_, is_cancelled, *admission_);
+  const auto reject = [&] {
+    if (is_cancelled || !has_slot)
+      executor_->gate_->reject_waiting(command_, is_cancelled, *admission_);
+    if (!state) state = new_shared<Execution::State>();
+  };
+  if (!enough_memory(reject)) admission_->fail_without_memory();
+  if (!state)  // there is no handle, either
+    return executor_->gate_->close(admission_->result, command_, std::move(admission_->time));
   executor_->launch(command_, *admission_, state);
   state->settle();
 }
@@ -39256,9 +39793,18 @@ Execution::State::~State() {
   Process::Reactor::let_go(std::move(reactor));
 }
 
-void Execution::State::give_up() const {
-  if (auto waiting = queued.lock())
-    reactor->starts.add([waiting = std::move(waiting)] { waiting->give_up(); });
+std::shared_ptr<Execution::State> Execution::State::of_no_memory() {
+  auto state = new_shared<State>();
+  fail_without_memory(*state->known);
+  fail_without_memory(state->asked);
+  return state;
+}
+
+void Execution::State::give_up() const noexcept {
+  const auto waiting = queued.lock();
+  if (!waiting) return;
+  waiting->ask_to_give_up();
+  reactor->wake();
 }
 
 bool Execution::State::settled_within(std::chrono::milliseconds time) {
@@ -39316,7 +39862,7 @@ bool Execution::wait_for(std::chrono::milliseconds time) const {
 Result Execution::wait() const {
   if (!state_->settled_within(no_limit)) abort_in_callback("wait()");
   const Process* const process = state_->running();
-  if (!process) return *state_->known;
+  if (!process) return copy_of(*state_->known);
   return whole_result(*state_->known, process->wait(), *state_->redactor);
 }
 
@@ -39475,6 +40021,12 @@ void Executor::Admission::fail(const Error& error, const char* step) {
   result.message = error.message;
 }
 
+// Whatever was found before: it does not run.
+void Executor::Admission::fail_without_memory() {
+  result.rule.clear();
+  inner::fail_without_memory(result);
+}
+
 // A rule refuses the command. `begin` and `end` are bytes of the command as it was given: mask()
 // moves them.
 void Executor::Admission::reject(std::string_view rule, const char* message, Pieces values,
@@ -39574,6 +40126,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options, const ExecutorWi
   if (auto ok = gate->set_up_guards(); !ok) return ok;
   if (auto ok = gate->set_up_files(); !ok) return ok;
   if (auto ok = gate->set_up_audit(wings); !ok) return ok;
+  gate->no_memory = Execution::State::of_no_memory();
   gate_ = std::move(gate);
   return {};
 }
@@ -39840,95 +40393,16 @@ void Executor::Gate::reject_waiting(const Command& command, bool is_cancelled,
   admission.fail(error, step_name(SpawnStep::setup));
 }
 
-// The folders that commands may change, for the advice on a failure.
-std::string Executor::Gate::writable(const Ending& ending) const {
-  std::vector<std::string> writable;
-  for (const Root& root : paths.roots())
-    if (root.permission == Permission::write) writable.push_back(root.path);
-  if (paths.roots().empty()) writable.push_back(options.workspace);
-  return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
-}
-
-// Called once for each command whose start did not fail: by the thread of run(), or by the delivery
-// thread after start(), where it holds up the other commands of that thread. The log comes last,
-// with all notes in it.
-void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
-                              Result& told) const {
-  remember(ending.read_files, ending.created_files);
-  bound_spilled(ended, told);
-  add_note(told.notes, "%", {ending.late_note()});
-  for (std::string limit : ended.limits_reached) {
-    std::replace(limit.begin(), limit.end(), '_', ' ');
-    add_note(told.notes, "the command reached its limit of %", {limit});
-  }
-  if (ended.outcome == Outcome::signaled)
-    add_note(told.notes, "ended by %", {signal_text(ended.signal)});
-  add_note(told.notes, "%", {note_of_left_behind(ended)});
-  // The note on refused connections says all that advice on the network could say.
-  const Network network = ending.end_network(told, redactor) ? Network::host : ending.network;
-  add_note(told.notes, "%", {advice_on(ended, told, network, options.shell, ending.git, [&] {
-             return writable(ending);
-           })});
-  if (ending.session) add_note(told.notes, "%", {ending.hand_on(ended, paths)});
-  told.changed_files = ending.changed_files();
-  if (!told.changed_files.empty())
-    add_note(
-        told.notes,
-        "changed during the command, and used outside of the sandbox by the user's own tools: %",
-        {joined(told.changed_files, ", "sv)});
-  ending.log(told, ended);
-}
-
-// A mark that lies within a secret becomes one near it, and stays within the text.
-void Executor::Gate::mask(Result& result) const {
-  if (redactor.empty()) return;
-  // The offending bytes are those of the masked command from here on.
-  const std::string_view command = result.command;
-  const std::size_t begin = redactor.redact(command.substr(0, result.rule_begin)).size();
-  const std::size_t end = redactor.redact(command.substr(0, result.rule_end)).size();
-  for (std::string* text : {&result.command, &result.work_dir, &result.message})
-    *text = redactor.redact(*text);
-  for (std::string& note : result.notes) note = redactor.redact(note);
-  for (std::string& path : result.changed_files) path = redactor.redact(path);
-  result.rule_begin = std::min(begin, result.command.size());
-  result.rule_end = std::min(end, result.command.size());
-}
-
-// What a record says of the caller. start() makes it before the command runs, as the Command need
-// not live until the end. Names come from clients and are cut to 1 KiB; of the input only size and
-// hash are kept.
-AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
-  constexpr std::size_t longest_name = 1024;
-  AuditRecord record;
-  if (!recording()) return record;
-  record.time = std::move(time);
-  record.host = host;
-  record.pid = ::getpid();
-  record.agent_id = options.agent_id;
-  const auto cut = [](const std::string& text) {
-    return std::string(utf8_prefix(text, longest_name));
-  };
-  const Caller& caller = command.caller;
-  record.caller = {cut(caller.tool), cut(caller.client), cut(caller.request),
-                   cut(caller.session_id), cut(caller.shell_id)};
-  if (!command.code.empty()) record.code = redactor.redact(command.code);
-  record.input_bytes = command.input.size();
-  if (!command.input.empty()) record.input_sha256 = sha256(command.input);
-  record.max_output = options.audit_output;
-  return record;
-}
-
-// Calls on_audit for one command at a time, then writes to the audit log. A failure of the log is a
-// note, and the outcome of the command stands.
-void Executor::Gate::record(Result& result, AuditRecord record) const {
-  if (!recording()) return;
-  record.result = &result;
-  if (options.on_audit) {
-    const std::lock_guard<std::recursive_mutex> lock(audit_mutex);
-    options.on_audit(record);
-  }
-  if (!audit) return;
-  add_note(result.notes, "%", {audit->append(record)});
+Result Executor::Gate::not_started_without_memory(const Command& command) const {
+  Result result;
+  inner::fail_without_memory(result);
+  std::string time;
+  (void)enough_memory([&] {
+    time = utc_timestamp();
+    result.command = command.script;
+  });
+  close(result, command, std::move(time));
+  return result;
 }
 
 // The slot is given back before the record is made, so that the next command does not wait for the
@@ -39936,33 +40410,40 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
 Result Executor::run(const Command& command) const {
   const CancellationPause pause;
   Admission admission;
-  admission.decide(*this, command);
-  if (admission.admitted()) gate_->take_slot(command, admission);
-  if (admission.admitted()) admission.prepare(*this, command);
+  std::shared_ptr<Process::State> run;
+  const auto make = [&] {
+    admission.decide(*this, command);
+    if (admission.admitted()) gate_->take_slot(command, admission);
+    if (admission.admitted()) admission.prepare(*this, command);
+    admission.process.keep_input_open = false;  // there is no handle to write to it
+    if (admission.admitted())
+      run = new_run(std::move(admission.process), std::move(admission.remote));
+  };
   Result& result = admission.result;
-  admission.process.keep_input_open = false;  // there is no handle to write to it
-  if (admission.admitted()) {
-    static_cast<ProcessResult&>(result) =
-        new_run(std::move(admission.process), std::move(admission.remote))->run();
+  if (!enough_memory(make)) {
+    admission.fail_without_memory();
+  } else if (run) {
+    static_cast<ProcessResult&>(result) = run->run();
+    run.reset();
     if (result.outcome != Outcome::not_started) gate_->conclude(admission.ending, result, result);
   }
   admission.ending.slot.reset();
-  gate_->mask(result);
-  gate_->record(result, gate_->record_of(command, std::move(admission.time)));
+  gate_->close(result, command, std::move(admission.time));
   return std::move(result);
 }
 
 // For what tools do without a command. They have made their checks before.
 void Executor::record(Result& result, const Command& asked) const {
   const CancellationPause pause;
-  gate_->mask(result);
-  gate_->record(result, gate_->record_of(asked, utc_timestamp()));
+  gate_->close(result, asked, utc_timestamp());
 }
 
 std::string Executor::redact(std::string_view text) const { return gate_->redactor.redact(text); }
 
 Result Executor::run(std::string_view script) const {
-  return run(Command::shell(std::string(script)));
+  Command command;
+  const bool has_memory = enough_memory([&] { command.script = std::string(script); });
+  return has_memory ? run(command) : gate_->not_started_without_memory(command);
 }
 
 Result Executor::check(const Command& command) const {
@@ -41236,7 +41717,9 @@ bool make_usable(int parent, const char* entry) {
   // fchmod() takes no descriptor of this kind, and fchmodat() always follows links.
   const UniqueFd itself =
       open_subdirectory(parent, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  return itself && ::chmod(concat("/proc/self/fd/%", {itself.get()}).c_str(), 0700) == 0;
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", itself.get());
+  return itself && ::chmod(path, 0700) == 0;
 #else
   return ::fchmodat(parent, entry, 0700, AT_SYMLINK_NOFOLLOW) == 0;
 #endif
@@ -41256,6 +41739,7 @@ void for_each_entry_in(int directory, FunctionRef<bool(const char*)> use) {
   if (own) for_each_entry(std::move(own), use);
 }
 
+// Takes no memory of the heap, as destructors remove folders.
 class TreeRemoval {
  public:
   // Of all that is in a directory, but not the directory.
@@ -41318,8 +41802,9 @@ void TreeRemoval::empty_and_remove(const char* entry) {
 void TreeRemoval::move_up(int parent, const char* entry) {
   bool may_change = true;
   for (;;) {
-    const std::string target = concat("removed-%", {names_++});
-    if (::renameat(parent, entry, root_, target.c_str()) == 0) {
+    char target[32];
+    std::snprintf(target, sizeof target, "removed-%llu", static_cast<unsigned long long>(names_++));
+    if (::renameat(parent, entry, root_, target) == 0) {
       ++done_;
       return;
     }
@@ -41376,8 +41861,13 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
     // A umask may take its owner's rights, too.
     UniqueFd fd = open_for_listing(directory, name.c_str());
     error = fd ? prepare(fd.get()) : errno;
-    if (error == 0)
-      return new_shared<const PrivateFolder>(concat("%/%", {parent, name}), std::move(fd));
+    std::shared_ptr<const PrivateFolder> folder;
+    const auto make = [&] {
+      folder = new_shared<const PrivateFolder>(concat("%/%", {parent, name}), std::move(fd));
+    };
+    if (error == 0 && enough_memory(make)) return folder;
+    if (error == 0) error = ENOMEM;
+    if (fd) ::unlinkat(fd.get(), "tmp", AT_REMOVEDIR);
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
   return system_error(error, "%: cannot make a directory in %", {option, in_quotes(parent)});
@@ -41905,13 +42395,13 @@ bool Slots::take_free(std::size_t count) {
   return true;
 }
 
-bool Slots::take(std::size_t count, const std::shared_ptr<Waiter>& waiter) {
+bool Slots::take(std::size_t count, Line&& waiter) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (taken_ < count) {
     ++taken_;
     return true;
   }
-  line_.push_back(waiter);
+  line_.splice(line_.end(), waiter);
   return false;
 }
 
@@ -41929,7 +42419,9 @@ bool Slots::take(std::size_t count, const std::optional<CancelToken>& cancel,
   const CancelToken called;
   const auto waiter = new_shared<Waiter>();
   waiter->called = [called] { called.cancel(); };
-  return take(count, waiter) || wait_for_event(called, cancel, deadline) || !leave(waiter);
+  Line entry = {waiter};
+  return take(count, std::move(entry)) || wait_for_event(called, cancel, deadline) ||
+         !leave(waiter);
 }
 
 void Slots::give_back() {
@@ -44100,6 +44592,8 @@ class AuditFile {
   Expected<void> open(const std::string& path, std::string key);
   // Takes the JSON of a record. Returns a note when it could not be kept, or an empty text.
   std::string append(std::string_view record);
+  // Counts a record for which there was no memory.
+  void lose_record() { ++lost_; }
   // Of the last line that was written; empty before there is one.
   const std::string& last_hash() const { return own_hash_; }
 
@@ -44107,6 +44601,8 @@ class AuditFile {
   // Of records that could not be written; the oldest are dropped.
   static constexpr std::size_t max_waiting = std::size_t{1} << 20;
 
+  // The steps of append(). `is_kept`: the record is among those that wait.
+  std::string try_append(std::string_view record, bool& is_kept);
   int open_file();
   bool lock() const;
   const char* follow();
@@ -44141,6 +44637,7 @@ class AuditSyslog {
   std::string send(const AuditRecord& record, const std::string& hash);
 
  private:
+  int try_send(const AuditRecord& record, const std::string& hash);
   int connect();
   int write(std::string_view message) const;
 
@@ -44173,8 +44670,9 @@ void set_sandbox_fields(Json& object, const Result& r);
 //   follow            finds the end and the last hash                          follow()
 //   write             this record and those that wait, one write() for each    write_line()
 //   keep              those not written wait; above 1 MiB the oldest are lost  append()
+//   memory            without it for a step the record waits, or is lost       append()
 //
-// Of a device all but the last two are left out. What holds: append() takes these steps for one
+// Of a device all but the last three are left out. What holds: append() takes these steps for one
 // record at a time, in the thread that ends the command. A record that fails is a note for the
 // caller, and no failure of the command. Other processes write to the file: what is in it is read
 // only as the hash of a line, which must have the form of one. The chain shows changes; it does not
@@ -44285,8 +44783,9 @@ int AuditFile::write_line(std::string_view record) {
   if (!notice_.empty()) append_all(line, "%%\",", {audit_notice, notice_});
   if (lost_ > 0) append_all(line, "\"lost\":%,", {lost_});
   line += record.substr(1, record.size() - 2);
-  const std::string hash = keyed_sha256(key_, std::string_view(line).substr(begin));
+  std::string hash = keyed_sha256(key_, std::string_view(line).substr(begin));
   append_all(line, "%%\"}\n", {key_.empty() ? audit_end : keyed_audit_end, hash});
+  std::string previous = hash;  // once it is written nothing takes memory
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
@@ -44298,17 +44797,29 @@ int AuditFile::write_line(std::string_view record) {
   if (size_ >= 0) size_ += written;
   // Without the lock others may have written, too, so that it stands elsewhere.
   own_end_ = locked_ ? size_ : -1;
-  own_hash_ = hash;
-  previous_ = hash;
+  own_hash_ = std::move(hash);
+  previous_ = std::move(previous);
   cut_ = false;
   notice_.clear();
   lost_ = 0;
   return 0;
 }
 
+// Without memory for all of it nothing is known of the file but what it will say the next time.
+std::string AuditFile::append(std::string_view record) {
+  std::string note;
+  bool is_kept = false;
+  const bool has_memory = enough_memory([&] { note = try_append(record, is_kept); });
+  if (std::exchange(locked_, false)) ::flock(file_.get(), LOCK_UN);
+  if (has_memory) return note;
+  size_ = -1;
+  if (!is_kept) lose_record();
+  return concat("the audit record could not be written to %: %", {in_quotes(path_), out_of_memory});
+}
+
 // A record that was written comes with a note, too, if the file had been replaced or become
 // shorter.
-std::string AuditFile::append(std::string_view record) {
+std::string AuditFile::try_append(std::string_view record, bool& is_kept) {
   std::string problem;
   int error = 0;
   if (regular_) {
@@ -44328,14 +44839,20 @@ std::string AuditFile::append(std::string_view record) {
   if (error == 0 && regular_) {
     if (const char* const noticed = follow()) problem = notice_ = noticed;
   }
-  append_all(waiting_, "%\n", {record});
+  waiting_ += concat("%\n", {record});
+  is_kept = true;
   std::string_view rest = waiting_;
-  while (error == 0 && !rest.empty()) {
-    std::string_view after = rest;
-    error = write_line(take_part(after, '\n'));
-    if (error == 0) rest = after;
+  const auto write = [&] {
+    while (error == 0 && !rest.empty()) {
+      std::string_view after = rest;
+      error = write_line(take_part(after, '\n'));
+      if (error == 0) rest = after;
+    }
+  };
+  if (!enough_memory(write)) {
+    error = ENOMEM;
+    size_ = -1;
   }
-  if (locked_) ::flock(file_.get(), LOCK_UN);
   for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)
@@ -44387,7 +44904,16 @@ Expected<void> AuditRecords::open(const ExecutorOptions& options) {
 std::string AuditRecords::append(const AuditRecord& record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string note;
-  if (file_) note = file_->append(to_json(record).dump());
+  bool is_made = false;
+  const auto to_file = [&] {
+    const std::string json = to_json(record).dump();
+    is_made = true;
+    note = file_->append(json);
+  };
+  if (file_ && !enough_memory(to_file)) {
+    if (!is_made) file_->lose_record();
+    note = out_of_memory;
+  }
   if (!syslog_) return note;
   const std::string other = syslog_->send(record, file_ ? file_->last_hash() : std::string());
   if (!note.empty() && !other.empty()) note += "; ";
@@ -44650,6 +45176,19 @@ int AuditSyslog::write(std::string_view message) const {
 }
 
 std::string AuditSyslog::send(const AuditRecord& record, const std::string& hash) {
+  int error = ENOMEM;
+  (void)enough_memory([&] { error = try_send(record, hash); });
+  if (error == 0) {
+    lost_ = 0;
+    return {};
+  }
+  ++lost_;
+  return concat("the audit record could not be sent to %: %",
+                {in_quotes(path_), errno_text(error)});
+}
+
+// An errno, or 0.
+int AuditSyslog::try_send(const AuditRecord& record, const std::string& hash) {
   Json object = audit_json(record, longest_syslog_text, 0);
   if (!hash.empty()) object.set("hash"sv, hash);
   if (lost_ > 0) object.set("lost"sv, lost_);
@@ -44666,13 +45205,7 @@ std::string AuditSyslog::send(const AuditRecord& record, const std::string& hash
     error = connect();
     if (error == 0) error = write(message);
   }
-  if (error == 0) {
-    lost_ = 0;
-    return {};
-  }
-  ++lost_;
-  return concat("the audit record could not be sent to %: %",
-                {in_quotes(path_), errno_text(error)});
+  return error;
 }
 
 }  // inner

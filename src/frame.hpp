@@ -48,8 +48,8 @@
 //   One gate. run(), start() and every tool pass the same policy, path check, limits and audit.
 //   It fails closed. A bad pattern, unknown key or missing path is an error when you create the
 //   executor, never a rule that silently does not apply.
-//   Linear time in the size of the input, for patterns, JSON and buffers. Only the names of a large
-//   object are sorted.
+//   Without memory a command does not start, or its message says what is missing; nothing is left.
+//   Linear time in the input's size: patterns, JSON, buffers. Names of a large object are sorted.
 //
 // WHAT IT IS NOT
 //   Not sandboxed unless you ask: LocalOptions::sandbox is off, and a command that is allowed runs
@@ -63,8 +63,8 @@
 //   What a command does wrong is data in its Result. If the caller, the operator or the system is
 //   at fault, the function returns an Expected<T> that holds an Error: a code, errno, and a message
 //   that says what failed, where, and which option to change. A bug in the calling program aborts
-//   with a message. The library throws only std::bad_alloc, and works the same with
-//   -fno-exceptions -fno-rtti.
+//   with a message. The library throws only std::bad_alloc, which run() and start() of an executor
+//   do not. It works the same with -fno-exceptions -fno-rtti; a lack of memory ends it then.
 //
 // THREADS AND YOUR PROCESS
 //   Different objects may be used from different threads. Of one object, const members may be
@@ -230,6 +230,7 @@
 #include "base/glob.cpp"
 #include "base/handles.cpp"
 #include "base/io.cpp"
+#include "base/memory.cpp"
 #include "base/names.cpp"
 #include "base/sha256.cpp"
 #include "base/sha256_blocks.cpp"
@@ -363,6 +364,7 @@
 #include "executor/approval.cpp"
 #include "executor/command.cpp"
 #include "executor/confinement.cpp"
+#include "executor/ending.cpp"
 #include "executor/execution.cpp"
 #include "executor/gate.cpp"
 #include "executor/git_folders.cpp"

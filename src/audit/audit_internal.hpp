@@ -54,6 +54,8 @@ class AuditFile {
   Expected<void> open(const std::string& path, std::string key);
   // Takes the JSON of a record. Returns a note when it could not be kept, or an empty text.
   std::string append(std::string_view record);
+  // Counts a record for which there was no memory.
+  void lose_record() { ++lost_; }
   // Of the last line that was written; empty before there is one.
   const std::string& last_hash() const { return own_hash_; }
 
@@ -61,6 +63,8 @@ class AuditFile {
   // Of records that could not be written; the oldest are dropped.
   static constexpr std::size_t max_waiting = std::size_t{1} << 20;
 
+  // The steps of append(). `is_kept`: the record is among those that wait.
+  std::string try_append(std::string_view record, bool& is_kept);
   int open_file();
   bool lock() const;
   const char* follow();
@@ -95,6 +99,7 @@ class AuditSyslog {
   std::string send(const AuditRecord& record, const std::string& hash);
 
  private:
+  int try_send(const AuditRecord& record, const std::string& hash);
   int connect();
   int write(std::string_view message) const;
 

@@ -7,8 +7,9 @@
 //   follow            finds the end and the last hash                          follow()
 //   write             this record and those that wait, one write() for each    write_line()
 //   keep              those not written wait; above 1 MiB the oldest are lost  append()
+//   memory            without it for a step the record waits, or is lost       append()
 //
-// Of a device all but the last two are left out. What holds: append() takes these steps for one
+// Of a device all but the last three are left out. What holds: append() takes these steps for one
 // record at a time, in the thread that ends the command. A record that fails is a note for the
 // caller, and no failure of the command. Other processes write to the file: what is in it is read
 // only as the hash of a line, which must have the form of one. The chain shows changes; it does not
@@ -126,8 +127,9 @@ int AuditFile::write_line(std::string_view record) {
   if (!notice_.empty()) append_all(line, "%%\",", {audit_notice, notice_});
   if (lost_ > 0) append_all(line, "\"lost\":%,", {lost_});
   line += record.substr(1, record.size() - 2);
-  const std::string hash = keyed_sha256(key_, std::string_view(line).substr(begin));
+  std::string hash = keyed_sha256(key_, std::string_view(line).substr(begin));
   append_all(line, "%%\"}\n", {key_.empty() ? audit_end : keyed_audit_end, hash});
+  std::string previous = hash;  // once it is written nothing takes memory
   const ssize_t written = write_to_file(file_.get(), line);
   if (written != static_cast<ssize_t>(line.size())) {
     const int error = written < 0 ? errno : ENOSPC;
@@ -139,17 +141,29 @@ int AuditFile::write_line(std::string_view record) {
   if (size_ >= 0) size_ += written;
   // Without the lock others may have written, too, so that it stands elsewhere.
   own_end_ = locked_ ? size_ : -1;
-  own_hash_ = hash;
-  previous_ = hash;
+  own_hash_ = std::move(hash);
+  previous_ = std::move(previous);
   cut_ = false;
   notice_.clear();
   lost_ = 0;
   return 0;
 }
 
+// Without memory for all of it nothing is known of the file but what it will say the next time.
+std::string AuditFile::append(std::string_view record) {
+  std::string note;
+  bool is_kept = false;
+  const bool has_memory = enough_memory([&] { note = try_append(record, is_kept); });
+  if (std::exchange(locked_, false)) ::flock(file_.get(), LOCK_UN);
+  if (has_memory) return note;
+  size_ = -1;
+  if (!is_kept) lose_record();
+  return concat("the audit record could not be written to %: %", {in_quotes(path_), out_of_memory});
+}
+
 // A record that was written comes with a note, too, if the file had been replaced or become
 // shorter.
-std::string AuditFile::append(std::string_view record) {
+std::string AuditFile::try_append(std::string_view record, bool& is_kept) {
   std::string problem;
   int error = 0;
   if (regular_) {
@@ -169,14 +183,20 @@ std::string AuditFile::append(std::string_view record) {
   if (error == 0 && regular_) {
     if (const char* const noticed = follow()) problem = notice_ = noticed;
   }
-  append_all(waiting_, "%\n", {record});
+  waiting_ += concat("%\n", {record});
+  is_kept = true;
   std::string_view rest = waiting_;
-  while (error == 0 && !rest.empty()) {
-    std::string_view after = rest;
-    error = write_line(take_part(after, '\n'));
-    if (error == 0) rest = after;
+  const auto write = [&] {
+    while (error == 0 && !rest.empty()) {
+      std::string_view after = rest;
+      error = write_line(take_part(after, '\n'));
+      if (error == 0) rest = after;
+    }
+  };
+  if (!enough_memory(write)) {
+    error = ENOMEM;
+    size_ = -1;
   }
-  if (locked_) ::flock(file_.get(), LOCK_UN);
   for (; rest.size() > max_waiting; ++lost_) take_part(rest, '\n');
   waiting_.erase(0, waiting_.size() - rest.size());
   if (error != 0)

@@ -49,7 +49,16 @@ Expected<void> AuditRecords::open(const ExecutorOptions& options) {
 std::string AuditRecords::append(const AuditRecord& record) {
   const std::lock_guard<std::mutex> guard(mutex_);
   std::string note;
-  if (file_) note = file_->append(to_json(record).dump());
+  bool is_made = false;
+  const auto to_file = [&] {
+    const std::string json = to_json(record).dump();
+    is_made = true;
+    note = file_->append(json);
+  };
+  if (file_ && !enough_memory(to_file)) {
+    if (!is_made) file_->lose_record();
+    note = out_of_memory;
+  }
   if (!syslog_) return note;
   const std::string other = syslog_->send(record, file_ ? file_->last_hash() : std::string());
   if (!note.empty() && !other.empty()) note += "; ";

@@ -80,6 +80,19 @@ int AuditSyslog::write(std::string_view message) const {
 }
 
 std::string AuditSyslog::send(const AuditRecord& record, const std::string& hash) {
+  int error = ENOMEM;
+  (void)enough_memory([&] { error = try_send(record, hash); });
+  if (error == 0) {
+    lost_ = 0;
+    return {};
+  }
+  ++lost_;
+  return concat("the audit record could not be sent to %: %",
+                {in_quotes(path_), errno_text(error)});
+}
+
+// An errno, or 0.
+int AuditSyslog::try_send(const AuditRecord& record, const std::string& hash) {
   Json object = audit_json(record, longest_syslog_text, 0);
   if (!hash.empty()) object.set("hash"sv, hash);
   if (lost_ > 0) object.set("lost"sv, lost_);
@@ -96,13 +109,7 @@ std::string AuditSyslog::send(const AuditRecord& record, const std::string& hash
     error = connect();
     if (error == 0) error = write(message);
   }
-  if (error == 0) {
-    lost_ = 0;
-    return {};
-  }
-  ++lost_;
-  return concat("the audit record could not be sent to %: %",
-                {in_quotes(path_), errno_text(error)});
+  return error;
 }
 
 }  // namespace inner

@@ -150,6 +150,23 @@ std::shared_ptr<T> new_shared(Args&&... args) {
   return {owner_of(object, [](void* dead) { delete static_cast<T*>(dead); }), object};
 }
 
+// Fits into a std::string without memory of the heap.
+inline constexpr const char* out_of_memory = "out of memory";
+
+// Does `work`. False: there was not enough memory, and the rest of it is left out. Without
+// exceptions the C++ library ends this program then.
+bool enough_memory(FunctionRef<void()> work);
+
+// For a moment, before what needs memory is tried again.
+void pause_for_memory();
+
+// Does what must be done: without enough memory it is begun again, until there is.
+void await_memory(FunctionRef<void()> work);
+
+// Adds to a message that something is missing, such as "notes are", in as many words as there is
+// memory for. It is not empty afterwards.
+void tell_of_memory(std::string& message, std::string_view missing);
+
 // So many random bytes in hexadecimal digits; empty and errno when the system has none.
 std::string random_hex(std::size_t size);
 

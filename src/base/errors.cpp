@@ -108,7 +108,13 @@ struct detail::SharedError::Counted {
   const Error error;
 };
 
-detail::SharedError::SharedError(const Error& error) : shared_(new Counted{{1}, error}) {}
+// Without memory for the error it is one that says so, which is never freed.
+detail::SharedError::SharedError(const Error& error) {
+  static Counted no_memory = {{1}, {ErrorCode::limit, ENOMEM, 0, out_of_memory}};
+  if (enough_memory([&] { shared_ = new Counted{{1}, error}; })) return;
+  shared_ = &no_memory;
+  ++shared_->users;
+}
 
 detail::SharedError::SharedError(const SharedError& other) noexcept : shared_(other.shared_) {
   if (shared_) ++shared_->users;

@@ -36,11 +36,50 @@ inline namespace v0_1 {
 
 namespace {
 
+// All of a result that takes no memory.
+Result short_result(const Result& known, const ProcessResult& ended) {
+  Result result;
+  result.outcome = ended.outcome;
+  result.exit_code = ended.exit_code;
+  result.signal = ended.signal;
+  result.idle = ended.idle;
+  result.pipe_held = ended.pipe_held;
+  result.left_behind = ended.left_behind;
+  result.wall_time = ended.wall_time;
+  result.cpu_time = ended.cpu_time;
+  result.peak_memory = ended.peak_memory;
+  result.pid = ended.pid;
+  result.system_error = ended.system_error;
+  result.step = ended.step;  // a short word
+  result.timeout = known.timeout;
+  result.idle_timeout = known.idle_timeout;
+  result.sandbox = known.sandbox;
+  result.out_counts.total_bytes = result.out_counts.dropped_bytes = ended.out_counts.total_bytes;
+  result.err_counts.total_bytes = result.err_counts.dropped_bytes = ended.err_counts.total_bytes;
+  return result;
+}
+
+Result copy_of(const Result& known) {
+  Result result;
+  if (enough_memory([&] { result = known; })) return result;
+  result = short_result(known, known);
+  tell_of_memory(result.message, "what was told of it is");
+  return result;
+}
+
 // What conclude() has found, and the end of the process.
 Result whole_result(const Result& known, const ProcessResult& ended, const Redactor& redactor) {
-  Result result = known;
-  static_cast<ProcessResult&>(result) = ended;
-  result.message = redactor.redact(result.message);
+  Result result;
+  const auto fill = [&] {
+    result = known;
+    static_cast<ProcessResult&>(result) = ended;
+    result.message = redactor.redact(result.message);
+    if (!known.message.empty())
+      append_all(result.message, {result.message.empty() ? "" : "; ", known.message});
+  };
+  if (enough_memory(fill)) return result;
+  result = short_result(known, ended);
+  tell_of_memory(result.message, "its output and notes are");
   return result;
 }
 
@@ -50,11 +89,18 @@ Result whole_result(const Result& known, const ProcessResult& ended, const Redac
 
 Execution Executor::start(const Command& command) const {
   const CancellationPause pause;
-  auto admission = std::make_unique<Admission>();
-  admission->decide(*this, command);
   Execution execution;
-  execution.state_ = new_shared<Execution::State>();
-  if (admission->admitted() && command.keep_input_open) {
+  std::unique_ptr<Admission> admission;
+  const auto make = [&] {
+    execution.state_ = new_shared<Execution::State>();
+    admission = std::make_unique<Admission>();
+  };
+  if (!enough_memory(make)) {
+    (void)gate_->not_started_without_memory(command);
+    execution.state_ = gate_->no_memory;
+    return execution;
+  }
+  const auto note_typing = [&] {
     auto typing = std::make_unique<Execution::State::Typing>();
     typing->guard = gate_->guard;
     typing->script = admission->result.command;
@@ -62,19 +108,46 @@ Execution Executor::start(const Command& command) const {
     typing->terminal = command.terminal.has_value();
     typing->typed = command.input;
     execution.state_->typing = std::move(typing);
-  }
-  const bool needs_slot = admission->admitted() && gate_->needs_slot(command);
-  const bool has_slot = needs_slot && gate_->slots.take_free(gate_->options.max_concurrent);
-  if (has_slot) gate_->own_slot(*admission);
-  if (has_slot == needs_slot)
-    launch(command, *admission, execution.state_);
-  else
-    Queued::enter(new_shared<Queued>(*this, command, std::move(admission)), execution);
+  };
+  bool waits = false;
+  const auto decide = [&] {
+    admission->decide(*this, command);
+    if (!admission->admitted()) return;
+    if (command.keep_input_open) note_typing();
+    if (!gate_->needs_slot(command)) return;
+    waits = !gate_->slots.take_free(gate_->options.max_concurrent);
+    if (!waits) gate_->own_slot(*admission);
+  };
+  if (!enough_memory(decide)) admission->fail_without_memory();
+  if (waits && enqueue(command, admission, execution.state_)) return execution;
+  launch(command, *admission, execution.state_);
   return execution;
 }
 
+// False: it cannot wait, as the admission says.
+bool Executor::enqueue(const Command& command, std::unique_ptr<Admission>& admission,
+                       const std::shared_ptr<Execution::State>& state) const {
+  std::shared_ptr<Process::Reactor> reactor;
+  int error = 0;
+  const bool has_memory = enough_memory([&] {
+    error = Queued::enter(*this, command, admission, state, reactor);
+    if (error != 0)
+      admission->fail(system_error(error, "cannot start the thread for processes"),
+                      step_name(SpawnStep::setup));
+  });
+  if (!has_memory) admission->fail_without_memory();
+  Process::Reactor::let_go(std::move(reactor));
+  return has_memory && error == 0;
+}
+
 Execution Executor::start(std::string_view script) const {
-  return start(Command::shell(std::string(script)));
+  const CancellationPause pause;
+  Command command;
+  if (enough_memory([&] { command.script = std::string(script); })) return start(command);
+  (void)gate_->not_started_without_memory(command);
+  Execution execution;
+  execution.state_ = gate_->no_memory;
+  return execution;
 }
 
 // `known` is shared with the function that records the end. That function lives in the process, so
@@ -82,81 +155,101 @@ Execution Executor::start(std::string_view script) const {
 // is done(), and all others read it afterwards. The end is taken in this order: conclude, mask,
 // slot, record, home, done, the command's on_end. The slot is free before the callbacks, which may
 // start the next command. The input is copied, as the Command need not live until the end.
+// Without memory for any step before the process runs there is none.
 void Executor::launch(const Command& command, Admission& admission,
-                      const std::shared_ptr<Execution::State>& given) const {
+                      const std::shared_ptr<Execution::State>& state) const {
+  if (admission.admitted() && !enough_memory([&] { admission.prepare(*this, command); }))
+    admission.fail_without_memory();
+  const bool is_admitted = admission.admitted();
+  Result& known = *state->known;
+  known = std::move(admission.result);
+  bool runs = false;
+  const auto start = [&] { runs = is_admitted && launch_admitted(command, admission, state); };
+  if (!enough_memory(start)) fail_without_memory(known);
+  if (runs) return;
+  admission.ending.slot.reset();
+  gate_->close(known, command, std::move(admission.time));
+  if (!state->has_waited && !enough_memory([&] { state->asked = known; }))
+    fail_without_memory(state->asked);
+}
+
+// False: it has not started, as its result says.
+bool Executor::launch_admitted(const Command& command, Admission& admission,
+                               const std::shared_ptr<Execution::State>& given) const {
   Execution::State& state = *given;
-  if (admission.admitted()) admission.prepare(*this, command);
   admission.process.borrowed_input = {};
   admission.process.input = command.input;
-  state.known = new_shared<Result>(std::move(admission.result));
   state.home = std::move(admission.home);
-  if (state.known->rule.empty() && state.known->message.empty()) {
-    state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
-    const auto run = new_run(std::move(admission.process), std::move(admission.remote));
-    run->delivery.has_callbacks = command.on_end || gate_->options.on_audit;
-    run->delivery.conclude = [gate = gate_, known = state.known,
-                              record = gate_->record_of(command, admission.time),
-                              ending = std::move(admission.ending),
-                              home = state.home](const ProcessResult& ended) mutable {
-      gate->conclude(ending, ended, *known);
-      gate->mask(*known);
-      ending.slot.reset();
-      if (gate->recording()) {
-        Result result = whole_result(*known, ended, gate->redactor);
-        gate->record(result, record);
-        known->notes = std::move(result.notes);
-      }
-      home.reset();
+  state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
+  const auto run = new_run(std::move(admission.process), std::move(admission.remote));
+  run->delivery.has_callbacks = command.on_end || gate_->options.on_audit;
+  run->delivery.conclude = [gate = gate_, known = state.known,
+                            record = gate_->record_of(command, admission.time),
+                            ending = std::move(admission.ending),
+                            home = state.home](const ProcessResult& ended) mutable {
+    gate->conclude(ending, ended, *known);
+    gate->mask(*known);
+    ending.slot.reset();
+    if (gate->recording()) {
+      Result result = whole_result(*known, ended, gate->redactor);
+      if (!gate->record(result, std::move(record))) tell_of_memory(known->message, no_record);
+      known->notes = std::move(result.notes);
+    }
+    home.reset();
+  };
+  if (command.on_end)
+    run->delivery.on_end = [known = state.known, redactor = state.redactor,
+                            next = command.on_end](const ProcessResult& ended) {
+      next(whole_result(*known, ended, *redactor));
     };
-    if (command.on_end)
-      run->delivery.on_end = [known = state.known, redactor = state.redactor,
-                              next = command.on_end](const ProcessResult& ended) {
-        next(whole_result(*known, ended, *redactor));
-      };
-    if (state.has_waited)
-      run->delivery.on_end = [handle = std::weak_ptr<Execution::State>(given),
-                              next = std::move(run->delivery.on_end)](const ProcessResult& ended) {
-        next(ended);
-        if (const auto known_handle = handle.lock()) known_handle->end();
-      };
-    if (!state.has_waited) {
-      state.asked = *state.known;
-      gate_->mask(state.asked);
-    }
-    ProcessResult failure;
-    auto process = Process::State::launch(run, &failure);
-    if (process) {
-      const std::lock_guard<std::mutex> lock(state.mutex);
-      state.process.emplace(std::move(*process));
-      return;
-    }
-    static_cast<ProcessResult&>(*state.known) = std::move(failure);
+  if (state.has_waited)
+    run->delivery.on_end = [handle = std::weak_ptr<Execution::State>(given),
+                            next = std::move(run->delivery.on_end)](const ProcessResult& ended) {
+      next(ended);
+      if (const auto known_handle = handle.lock()) known_handle->end();
+    };
+  if (!state.has_waited) {
+    state.asked = *state.known;
+    gate_->mask(state.asked);
   }
-  admission.ending.slot.reset();
-  gate_->mask(*state.known);
-  gate_->record(*state.known, gate_->record_of(command, std::move(admission.time)));
-  if (!state.has_waited) state.asked = *state.known;
+  ProcessResult failure;
+  auto process = Process::State::launch(run, &failure);
+  if (!process) {
+    static_cast<ProcessResult&>(*state.known) = std::move(failure);
+    return false;
+  }
+  const std::lock_guard<std::mutex> lock(state.mutex);
+  state.process.emplace(std::move(*process));
+  return true;
 }
 
 // The wait ----------------------------------------------------------------------------------------
 
-Executor::Queued::Queued(const Executor& executor, const Command& command,
-                         std::unique_ptr<Admission> admission)
-    : executor_(executor.copy()), command_(command), admission_(std::move(admission)) {}
+Executor::Queued::Queued(const Executor& executor, const Command& command)
+    : executor_(executor.copy()), command_(command) {}
 
-void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& execution) {
-  const std::shared_ptr<Execution::State>& state = execution.state_;
+// All that takes memory is made before the first of it is kept: what waits holds itself, until its
+// turn has come or it is given up.
+int Executor::Queued::enter(const Executor& executor, const Command& given,
+                            std::unique_ptr<Admission>& admission,
+                            const std::shared_ptr<Execution::State>& state,
+                            std::shared_ptr<Process::Reactor>& reactor) {
+  int error = 0;
+  reactor = Process::Reactor::shared(error);
+  if (reactor) error = reactor->starts.begin();
+  if (error != 0) return error;
+  const auto queued = new_shared<Queued>(executor, given);
   const Gate& gate = *queued->executor_->gate_;
   const Command& command = queued->command_;
-  int error = 0;
-  std::shared_ptr<Process::Reactor> reactor = Process::Reactor::shared(error);
-  if (reactor) error = reactor->starts.begin();
-  if (error != 0) {
-    queued->admission_->fail(system_error(error, "cannot start the thread for processes"),
-                             step_name(SpawnStep::setup));
-    queued->executor_->launch(command, *queued->admission_, state);
-    return Process::Reactor::let_go(std::move(reactor));
-  }
+  TaskThread::Task begin = TaskThread::task([queued] { queued->begin(); });
+  TaskThread::Task give_up = TaskThread::task([queued] { queued->give_up(); });
+  Function<void()> called = [queued] { queued->reactor_->starts.add(std::move(queued->begin_)); };
+  Slots::Line line = {queued->waiter_};
+  Process::Reactor::Watched watch = {queued->watch_};
+  Result asked = admission->result;
+  gate.mask(asked);
+
+  queued->admission_ = std::move(admission);
   queued->reactor_ = reactor;
   queued->state_ = state;
   state->has_waited = true;
@@ -165,33 +258,32 @@ void Executor::Queued::enter(const std::shared_ptr<Queued>& queued, Execution& e
   state->keeps_input_open = command.keep_input_open;
   state->has_terminal = command.terminal.has_value();
   state->is_settled = false;
-  state->asked = queued->admission_->result;
-  gate.mask(state->asked);
-  // Both keep it: what comes first ends the other one.
-  queued->waiter_->called = [queued] {
-    queued->reactor_->starts.add([queued] { queued->begin(); });
-  };
+  state->asked = std::move(asked);
+  queued->begin_ = std::move(begin);
+  queued->waiter_->called = called;
   if (command.cancel) queued->watch_->descriptor = command.cancel->descriptor();
   queued->watch_->deadline = later(Clock::now(), command.max_wait);
-  queued->watch_->task = [queued] { queued->give_up(); };
+  queued->watch_->task = std::move(give_up);
   // It stands in the line before it can be given up. From then on it may be over at any time.
-  if (gate.slots.take(gate.options.max_concurrent, queued->waiter_)) {
-    const Function<void()> called = std::exchange(queued->waiter_->called, nullptr);
+  if (gate.slots.take(gate.options.max_concurrent, std::move(line))) {
+    queued->waiter_->called = nullptr;
     called();
   } else {
-    reactor->add(queued->watch_);
+    reactor->add(std::move(watch));
   }
-  Process::Reactor::let_go(std::move(reactor));
+  return 0;
 }
 
 void Executor::Queued::leave() {
   waiter_->called = nullptr;
-  if (!watch_->over.exchange(true)) watch_->task = nullptr;
+  begin_.clear();
+  if (!watch_->over.exchange(true)) watch_->task.clear();
   Process::Reactor::let_go(std::move(reactor_));
 }
 
 void Executor::Queued::begin() {
-  executor_->gate_->own_slot(*admission_);
+  const auto own_slot = [this] { executor_->gate_->own_slot(*admission_); };
+  if (!enough_memory(own_slot)) admission_->fail_without_memory();
   start(true);
   leave();
 }
@@ -211,11 +303,15 @@ void Executor::Queued::start(bool has_slot) {
   if (state) {
     const std::lock_guard<std::mutex> lock(state->mutex);
     is_cancelled = is_cancelled || state->wishes.cancels;
-  } else {
-    state = new_shared<Execution::State>();
   }
-  if (is_cancelled || !has_slot)
-    executor_->gate_->reject_waiting(command_, is_cancelled, *admission_);
+  const auto reject = [&] {
+    if (is_cancelled || !has_slot)
+      executor_->gate_->reject_waiting(command_, is_cancelled, *admission_);
+    if (!state) state = new_shared<Execution::State>();
+  };
+  if (!enough_memory(reject)) admission_->fail_without_memory();
+  if (!state)  // there is no handle, either
+    return executor_->gate_->close(admission_->result, command_, std::move(admission_->time));
   executor_->launch(command_, *admission_, state);
   state->settle();
 }
@@ -232,9 +328,18 @@ Execution::State::~State() {
   Process::Reactor::let_go(std::move(reactor));
 }
 
-void Execution::State::give_up() const {
-  if (auto waiting = queued.lock())
-    reactor->starts.add([waiting = std::move(waiting)] { waiting->give_up(); });
+std::shared_ptr<Execution::State> Execution::State::of_no_memory() {
+  auto state = new_shared<State>();
+  fail_without_memory(*state->known);
+  fail_without_memory(state->asked);
+  return state;
+}
+
+void Execution::State::give_up() const noexcept {
+  const auto waiting = queued.lock();
+  if (!waiting) return;
+  waiting->ask_to_give_up();
+  reactor->wake();
 }
 
 bool Execution::State::settled_within(std::chrono::milliseconds time) {
@@ -292,7 +397,7 @@ bool Execution::wait_for(std::chrono::milliseconds time) const {
 Result Execution::wait() const {
   if (!state_->settled_within(no_limit)) abort_in_callback("wait()");
   const Process* const process = state_->running();
-  if (!process) return *state_->known;
+  if (!process) return copy_of(*state_->known);
   return whole_result(*state_->known, process->wait(), *state_->redactor);
 }
 

@@ -45,12 +45,15 @@ struct Execution::State {
   Expected<void> write(std::string_view bytes);
   // Hands over what was asked meanwhile: the command has started, or will not.
   void settle();
-  // Ends the wait of the command.
-  void give_up() const;
+  // Ends the wait of the command. Takes no memory.
+  void give_up() const noexcept;
   // The command of a queued start has ended, or will not start.
   void end();
 
-  std::shared_ptr<Result> known = {};
+  // Of a command that has not started for lack of memory.
+  static std::shared_ptr<State> of_no_memory();
+
+  const std::shared_ptr<Result> known = new_shared<Result>();
   Result asked = Result();
   std::unique_ptr<Typing> typing = {};            // null: nothing can be written
   std::shared_ptr<const Redactor> redactor = {};  // there is one when there is a process
@@ -83,14 +86,20 @@ struct Execution::State {
 //   starting  the process runs, or does not        over      begin()
 class Executor::Queued {
  public:
-  Queued(const Executor& executor, const Command& command, std::unique_ptr<Admission> admission);
+  Queued(const Executor& executor, const Command& command);
 
-  // Stands in the line, from which `execution` is a handle that waits.
-  static void enter(const std::shared_ptr<Queued>& queued, Execution& execution);
+  // Has a command stand in the line, from where `state` is that of a handle that waits. An errno:
+  // there is no engine. Without memory for it nothing has changed.
+  static int enter(const Executor& executor, const Command& command,
+                   std::unique_ptr<Admission>& admission,
+                   const std::shared_ptr<Execution::State>& state,
+                   std::shared_ptr<Process::Reactor>& reactor);
 
-  void give_up();
+  // For the engine to do soon, which is to be woken.
+  void ask_to_give_up() noexcept { watch_->is_due.store(true); }
 
  private:
+  void give_up();
   void begin();
   // Starts the command, unless it was cancelled or has no slot.
   void start(bool has_slot);
@@ -99,11 +108,12 @@ class Executor::Queued {
 
   const std::shared_ptr<const Executor> executor_;
   const Command command_;
-  const std::unique_ptr<Admission> admission_;
+  std::unique_ptr<Admission> admission_ = {};
   std::weak_ptr<Execution::State> state_ = {};
   const std::shared_ptr<Slots::Waiter> waiter_ = new_shared<Slots::Waiter>();
   const std::shared_ptr<Process::Reactor::Watch> watch_ = new_shared<Process::Reactor::Watch>();
   std::shared_ptr<Process::Reactor> reactor_ = {};
+  TaskThread::Task begin_ = {};  // what a slot is waited for with
 };
 
 }  // namespace v0_1

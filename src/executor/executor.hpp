@@ -373,6 +373,11 @@ inline ExecutorWings ExecutorWings::all() {
 // asked. The last two know the files of a command from Policy::judge(): those
 // that are spelled out in it, not those that only a run could show or that a program picks itself.
 // With either of them, a command that cannot be read is refused in compat mode, too.
+//
+// When memory runs out, a command that has not begun does not start: Outcome::not_started, ENOMEM,
+// and the message `out of memory`. One that runs goes on to its end, and its message says what the
+// result lacks. Where an output is cut by that, it is the beginning of the stream. No process is
+// left, and run(), start() and Execution::wait() do not throw.
 class Executor {
  public:
   virtual ~Executor();
@@ -447,6 +452,10 @@ class Executor {
   // The last part of start(), for a command that has its turn.
   void launch(const Command& command, Admission& admission,
               const std::shared_ptr<Execution::State>& state) const;
+  bool launch_admitted(const Command& command, Admission& admission,
+                       const std::shared_ptr<Execution::State>& state) const;
+  bool enqueue(const Command& command, std::unique_ptr<Admission>& admission,
+               const std::shared_ptr<Execution::State>& state) const;
   const FilesElsewhere* elsewhere() const noexcept;
   // The home directory that `~` means in a command; empty when it is not known.
   virtual std::string home(const Command& command, std::string_view work_dir) const;

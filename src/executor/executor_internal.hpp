@@ -184,6 +184,9 @@ class WatchedFiles {
 
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
 
+// What a lack of memory keeps from being written, for `tell_of_memory()`.
+inline constexpr std::string_view no_record = "its audit record is";
+
 // Adds a note for the caller, unless it is empty.
 void add_note(std::vector<std::string>& notes, const char* form, Pieces values = {});
 

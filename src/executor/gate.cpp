@@ -22,6 +22,7 @@
 // judge() take the steps to `files` and mask what they say; they ask no person, change nothing and
 // are not recorded. After start() the steps from `end` on are taken by the event thread.
 
+#include "executor/execution_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "executor/gate_internal.hpp"
@@ -70,6 +71,12 @@ void Executor::Admission::fail(const Error& error, const char* step) {
   result.system_error = error.system_error;
   result.step = step;
   result.message = error.message;
+}
+
+// Whatever was found before: it does not run.
+void Executor::Admission::fail_without_memory() {
+  result.rule.clear();
+  inner::fail_without_memory(result);
 }
 
 // A rule refuses the command. `begin` and `end` are bytes of the command as it was given: mask()
@@ -171,6 +178,7 @@ Expected<void> Executor::set_up(const ExecutorOptions& options, const ExecutorWi
   if (auto ok = gate->set_up_guards(); !ok) return ok;
   if (auto ok = gate->set_up_files(); !ok) return ok;
   if (auto ok = gate->set_up_audit(wings); !ok) return ok;
+  gate->no_memory = Execution::State::of_no_memory();
   gate_ = std::move(gate);
   return {};
 }
@@ -437,95 +445,16 @@ void Executor::Gate::reject_waiting(const Command& command, bool is_cancelled,
   admission.fail(error, step_name(SpawnStep::setup));
 }
 
-// The folders that commands may change, for the advice on a failure.
-std::string Executor::Gate::writable(const Ending& ending) const {
-  std::vector<std::string> writable;
-  for (const Root& root : paths.roots())
-    if (root.permission == Permission::write) writable.push_back(root.path);
-  if (paths.roots().empty()) writable.push_back(options.workspace);
-  return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
-}
-
-// Called once for each command whose start did not fail: by the thread of run(), or by the delivery
-// thread after start(), where it holds up the other commands of that thread. The log comes last,
-// with all notes in it.
-void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
-                              Result& told) const {
-  remember(ending.read_files, ending.created_files);
-  bound_spilled(ended, told);
-  add_note(told.notes, "%", {ending.late_note()});
-  for (std::string limit : ended.limits_reached) {
-    std::replace(limit.begin(), limit.end(), '_', ' ');
-    add_note(told.notes, "the command reached its limit of %", {limit});
-  }
-  if (ended.outcome == Outcome::signaled)
-    add_note(told.notes, "ended by %", {signal_text(ended.signal)});
-  add_note(told.notes, "%", {note_of_left_behind(ended)});
-  // The note on refused connections says all that advice on the network could say.
-  const Network network = ending.end_network(told, redactor) ? Network::host : ending.network;
-  add_note(told.notes, "%", {advice_on(ended, told, network, options.shell, ending.git, [&] {
-             return writable(ending);
-           })});
-  if (ending.session) add_note(told.notes, "%", {ending.hand_on(ended, paths)});
-  told.changed_files = ending.changed_files();
-  if (!told.changed_files.empty())
-    add_note(
-        told.notes,
-        "changed during the command, and used outside of the sandbox by the user's own tools: %",
-        {joined(told.changed_files, ", "sv)});
-  ending.log(told, ended);
-}
-
-// A mark that lies within a secret becomes one near it, and stays within the text.
-void Executor::Gate::mask(Result& result) const {
-  if (redactor.empty()) return;
-  // The offending bytes are those of the masked command from here on.
-  const std::string_view command = result.command;
-  const std::size_t begin = redactor.redact(command.substr(0, result.rule_begin)).size();
-  const std::size_t end = redactor.redact(command.substr(0, result.rule_end)).size();
-  for (std::string* text : {&result.command, &result.work_dir, &result.message})
-    *text = redactor.redact(*text);
-  for (std::string& note : result.notes) note = redactor.redact(note);
-  for (std::string& path : result.changed_files) path = redactor.redact(path);
-  result.rule_begin = std::min(begin, result.command.size());
-  result.rule_end = std::min(end, result.command.size());
-}
-
-// What a record says of the caller. start() makes it before the command runs, as the Command need
-// not live until the end. Names come from clients and are cut to 1 KiB; of the input only size and
-// hash are kept.
-AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
-  constexpr std::size_t longest_name = 1024;
-  AuditRecord record;
-  if (!recording()) return record;
-  record.time = std::move(time);
-  record.host = host;
-  record.pid = ::getpid();
-  record.agent_id = options.agent_id;
-  const auto cut = [](const std::string& text) {
-    return std::string(utf8_prefix(text, longest_name));
-  };
-  const Caller& caller = command.caller;
-  record.caller = {cut(caller.tool), cut(caller.client), cut(caller.request),
-                   cut(caller.session_id), cut(caller.shell_id)};
-  if (!command.code.empty()) record.code = redactor.redact(command.code);
-  record.input_bytes = command.input.size();
-  if (!command.input.empty()) record.input_sha256 = sha256(command.input);
-  record.max_output = options.audit_output;
-  return record;
-}
-
-// Calls on_audit for one command at a time, then writes to the audit log. A failure of the log is a
-// note, and the outcome of the command stands.
-void Executor::Gate::record(Result& result, AuditRecord record) const {
-  if (!recording()) return;
-  record.result = &result;
-  if (options.on_audit) {
-    const std::lock_guard<std::recursive_mutex> lock(audit_mutex);
-    options.on_audit(record);
-  }
-  if (!audit) return;
-  add_note(result.notes, "%", {audit->append(record)});
+Result Executor::Gate::not_started_without_memory(const Command& command) const {
+  Result result;
+  inner::fail_without_memory(result);
+  std::string time;
+  (void)enough_memory([&] {
+    time = utc_timestamp();
+    result.command = command.script;
+  });
+  close(result, command, std::move(time));
+  return result;
 }
 
 // The slot is given back before the record is made, so that the next command does not wait for the
@@ -533,33 +462,40 @@ void Executor::Gate::record(Result& result, AuditRecord record) const {
 Result Executor::run(const Command& command) const {
   const CancellationPause pause;
   Admission admission;
-  admission.decide(*this, command);
-  if (admission.admitted()) gate_->take_slot(command, admission);
-  if (admission.admitted()) admission.prepare(*this, command);
+  std::shared_ptr<Process::State> run;
+  const auto make = [&] {
+    admission.decide(*this, command);
+    if (admission.admitted()) gate_->take_slot(command, admission);
+    if (admission.admitted()) admission.prepare(*this, command);
+    admission.process.keep_input_open = false;  // there is no handle to write to it
+    if (admission.admitted())
+      run = new_run(std::move(admission.process), std::move(admission.remote));
+  };
   Result& result = admission.result;
-  admission.process.keep_input_open = false;  // there is no handle to write to it
-  if (admission.admitted()) {
-    static_cast<ProcessResult&>(result) =
-        new_run(std::move(admission.process), std::move(admission.remote))->run();
+  if (!enough_memory(make)) {
+    admission.fail_without_memory();
+  } else if (run) {
+    static_cast<ProcessResult&>(result) = run->run();
+    run.reset();
     if (result.outcome != Outcome::not_started) gate_->conclude(admission.ending, result, result);
   }
   admission.ending.slot.reset();
-  gate_->mask(result);
-  gate_->record(result, gate_->record_of(command, std::move(admission.time)));
+  gate_->close(result, command, std::move(admission.time));
   return std::move(result);
 }
 
 // For what tools do without a command. They have made their checks before.
 void Executor::record(Result& result, const Command& asked) const {
   const CancellationPause pause;
-  gate_->mask(result);
-  gate_->record(result, gate_->record_of(asked, utc_timestamp()));
+  gate_->close(result, asked, utc_timestamp());
 }
 
 std::string Executor::redact(std::string_view text) const { return gate_->redactor.redact(text); }
 
 Result Executor::run(std::string_view script) const {
-  return run(Command::shell(std::string(script)));
+  Command command;
+  const bool has_memory = enough_memory([&] { command.script = std::string(script); });
+  return has_memory ? run(command) : gate_->not_started_without_memory(command);
 }
 
 Result Executor::check(const Command& command) const {

@@ -115,6 +115,8 @@ struct Executor::Admission {
   void reject_unasked();
 
   void fail(const Error& error, const char* step);
+  // Takes no memory.
+  void fail_without_memory();
   void reject(std::string_view rule, const char* message, Pieces values = {}, std::size_t begin = 0,
               std::size_t end = 0);
 };
@@ -179,6 +181,8 @@ struct Executor::Gate {
   // Each of these refuses the first target that it objects to.
   void guard_read_only(const std::list<Target>& targets, Admission& admission) const;
   void guard_deletions(const std::list<Target>& targets, Admission& admission) const;
+  // What start() gives when there is no memory for a handle: done, not started.
+  std::shared_ptr<Execution::State> no_memory = {};
   // Records in the delete guard which files a command has read and made.
   void remember(const std::vector<std::string>& read,
                 const std::vector<std::string>& created) const {
@@ -195,12 +199,18 @@ struct Executor::Gate {
   std::string writable(const Ending& ending) const;
   // Completes the result `told` after the command has ended. `ended` may be part of `told`.
   void conclude(const Ending& ending, const ProcessResult& ended, Result& told) const;
-  // Masks secrets in a result. Call it once.
+  // Masks secrets in a result. Call it once. What cannot be masked for lack of memory is left out.
   void mask(Result& result) const;
+  void mask_texts(Result& result) const;
+  // The end of a command that cannot even be looked at.
+  Result not_started_without_memory(const Command& command) const;
+  // The last steps of a command that has not started, or of run().
+  void close(Result& result, const Command& command, std::string time) const;
   // What a record says of the command before it runs; empty when nothing is recorded.
   AuditRecord record_of(const Command& command, std::string time) const;
-  // Writes to the audit log; if that fails, a note of the result says so.
-  void record(Result& result, AuditRecord record) const;
+  // Writes to the audit log; if that fails, a note of the result says so. False: there was no
+  // memory for it, as the result is to say.
+  bool record(Result& result, AuditRecord&& record) const;
 };
 
 }  // namespace v0_1

@@ -69,7 +69,9 @@ bool make_usable(int parent, const char* entry) {
   // fchmod() takes no descriptor of this kind, and fchmodat() always follows links.
   const UniqueFd itself =
       open_subdirectory(parent, entry, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  return itself && ::chmod(concat("/proc/self/fd/%", {itself.get()}).c_str(), 0700) == 0;
+  char path[32];
+  std::snprintf(path, sizeof path, "/proc/self/fd/%d", itself.get());
+  return itself && ::chmod(path, 0700) == 0;
 #else
   return ::fchmodat(parent, entry, 0700, AT_SYMLINK_NOFOLLOW) == 0;
 #endif
@@ -89,6 +91,7 @@ void for_each_entry_in(int directory, FunctionRef<bool(const char*)> use) {
   if (own) for_each_entry(std::move(own), use);
 }
 
+// Takes no memory of the heap, as destructors remove folders.
 class TreeRemoval {
  public:
   // Of all that is in a directory, but not the directory.
@@ -151,8 +154,9 @@ void TreeRemoval::empty_and_remove(const char* entry) {
 void TreeRemoval::move_up(int parent, const char* entry) {
   bool may_change = true;
   for (;;) {
-    const std::string target = concat("removed-%", {names_++});
-    if (::renameat(parent, entry, root_, target.c_str()) == 0) {
+    char target[32];
+    std::snprintf(target, sizeof target, "removed-%llu", static_cast<unsigned long long>(names_++));
+    if (::renameat(parent, entry, root_, target) == 0) {
       ++done_;
       return;
     }
@@ -209,8 +213,13 @@ Expected<std::shared_ptr<const PrivateFolder>> PrivateFolder::create(const char*
     // A umask may take its owner's rights, too.
     UniqueFd fd = open_for_listing(directory, name.c_str());
     error = fd ? prepare(fd.get()) : errno;
-    if (error == 0)
-      return new_shared<const PrivateFolder>(concat("%/%", {parent, name}), std::move(fd));
+    std::shared_ptr<const PrivateFolder> folder;
+    const auto make = [&] {
+      folder = new_shared<const PrivateFolder>(concat("%/%", {parent, name}), std::move(fd));
+    };
+    if (error == 0 && enough_memory(make)) return folder;
+    if (error == 0) error = ENOMEM;
+    if (fd) ::unlinkat(fd.get(), "tmp", AT_REMOVEDIR);
     ::unlinkat(directory, name.c_str(), AT_REMOVEDIR);
   }
   return system_error(error, "%: cannot make a directory in %", {option, in_quotes(parent)});

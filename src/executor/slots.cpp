@@ -28,13 +28,13 @@ bool Slots::take_free(std::size_t count) {
   return true;
 }
 
-bool Slots::take(std::size_t count, const std::shared_ptr<Waiter>& waiter) {
+bool Slots::take(std::size_t count, Line&& waiter) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (taken_ < count) {
     ++taken_;
     return true;
   }
-  line_.push_back(waiter);
+  line_.splice(line_.end(), waiter);
   return false;
 }
 
@@ -52,7 +52,9 @@ bool Slots::take(std::size_t count, const std::optional<CancelToken>& cancel,
   const CancelToken called;
   const auto waiter = new_shared<Waiter>();
   waiter->called = [called] { called.cancel(); };
-  return take(count, waiter) || wait_for_event(called, cancel, deadline) || !leave(waiter);
+  Line entry = {waiter};
+  return take(count, std::move(entry)) || wait_for_event(called, cancel, deadline) ||
+         !leave(waiter);
 }
 
 void Slots::give_back() {

@@ -26,8 +26,10 @@ class Slots {
 
   // Takes one of `count` slots, if one is free.
   bool take_free(std::size_t count);
-  // The same, or else stands in the line. True: it has a slot, and is not called.
-  bool take(std::size_t count, const std::shared_ptr<Waiter>& waiter);
+  // The same, or else `waiter`, a list of one, stands in the line. True: it has a slot, and is not
+  // called. Takes no memory.
+  using Line = std::list<std::shared_ptr<Waiter>>;
+  bool take(std::size_t count, Line&& waiter) noexcept;
   // Leaves the line. False: it is not there, as it has got a slot.
   bool leave(const std::shared_ptr<Waiter>& waiter);
   // Takes a slot, and blocks until there is one. False if `cancel` or the deadline came first.
@@ -38,7 +40,7 @@ class Slots {
  private:
   std::mutex mutex_ = {};
   std::size_t taken_ = 0;
-  std::list<std::shared_ptr<Waiter>> line_ = {};
+  Line line_ = {};
 };
 
 }  // namespace v0_1

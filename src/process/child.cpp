@@ -52,6 +52,13 @@ bool Process::State::end_start() {
   return false;
 }
 
+bool Process::State::begin(bool at_once) {
+  bool is_started = false;
+  if (enough_memory([&] { is_started = start(at_once); })) return is_started;
+  fail_without_memory(result);
+  return end_start();
+}
+
 bool Process::State::fail(SpawnStep step, int error, std::string message) {
   result.outcome = Outcome::not_started;
   result.system_error = error;
@@ -77,16 +84,21 @@ void Process::State::forget_start() {
 // Events and deadlines ----------------------------------------------------------------------------
 
 ProcessResult Process::State::run() {
-  if (!start(true)) return std::move(result);
   ReadBuffer buffer;
   std::vector<pollfd> set;
-  set.reserve(slot_count);
-  while (!over()) {
+  if (!enough_memory([&] { set.reserve(slot_count); })) {
+    fail_without_memory(result);
+    return std::move(result);
+  }
+  if (!begin(true)) return std::move(result);
+  const auto turn = [&] {
     set.clear();
     add_descriptors(set);
     wait_for_events(set, deadline());
     step(set, buffer);
-  }
+  };
+  while (!over())
+    if (!enough_memory(turn)) pause_for_memory();
   return std::move(result);
 }
 
@@ -98,7 +110,7 @@ void Process::State::add_slot(std::vector<pollfd>& set, Slot slot, int fd, short
 }
 
 short Process::State::events_of(const std::vector<pollfd>& set, Slot slot) const {
-  return slots[slot] == no_slot ? short{0} : set[slots[slot]].revents;
+  return slots[slot] < set.size() ? set[slots[slot]].revents : short{0};
 }
 
 void Process::State::add_descriptors(std::vector<pollfd>& set) {
@@ -173,25 +185,27 @@ void Process::State::signal_tree(int number, bool resume) {
   if (resume) signal_group(SIGCONT);
 }
 
-void Process::State::add_to_message(std::string_view text) {
-  if (!text.empty() && !result.message.empty()) result.message += "; ";
-  result.message += text;
-}
-
 void Process::State::finish() {
   phase = Phase::over;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     reaped = true;
-    fill_status();
+    if (!enough_memory([&] { fill_status(); })) {
+      if (result.outcome == Outcome::not_started) result.outcome = Outcome::unknown;
+      tell_of_memory(result.message, "how it ended is");
+    }
   }
   close_input();
   if (stopped_as != Outcome::exited) result.outcome = stopped_as;
   result.idle = was_idle;
   result.wall_time =
       std::chrono::duration_cast<std::chrono::microseconds>(times.ended - times.started);
-  if (io.input_error != 0)
-    add_to_message("not all of its standard input could be written: " + errno_text(io.input_error));
+  const auto tell_of_input = [&] {
+    add_to_message(result.message,
+                   "not all of its standard input could be written: " + errno_text(io.input_error));
+  };
+  if (io.input_error != 0 && !enough_memory(tell_of_input))
+    tell_of_memory(result.message, "what became of its input is");
   fill_output(io.out, result.out, result.out_counts, result.out_file);
   fill_output(io.err, result.err, result.err_counts, result.err_file);
   delivery.end();
@@ -200,6 +214,22 @@ void Process::State::finish() {
 // Handles -----------------------------------------------------------------------------------------
 
 inline namespace inner {
+
+void fail_without_memory(ProcessResult& result) {
+  result.outcome = Outcome::not_started;
+  result.system_error = ENOMEM;
+  result.step = step_name(SpawnStep::setup);
+  result.message = out_of_memory;
+}
+
+void add_to_message(std::string& message, std::string_view text) {
+  if (text.empty()) return;
+  const auto add = [&] {
+    message.reserve(message.size() + text.size() + 2);
+    append_all(message, {message.empty() ? "" : "; ", text});
+  };
+  if (!enough_memory(add) && message.empty()) message = out_of_memory;
+}
 
 bool wait_for_flag(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
                    std::chrono::milliseconds time, const bool& flag) {

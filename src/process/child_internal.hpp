@@ -53,8 +53,9 @@ struct Process::State {
   // stacks may be small, and is made when the first program prints something.
   class ReadBuffer {
    public:
+    // Null: there is no memory for it now.
     char* data() {
-      if (!bytes_) bytes_.reset(new char[buffer_size]);
+      if (!bytes_) bytes_.reset(new (std::nothrow) char[buffer_size]);
       return bytes_.get();
     }
 
@@ -76,10 +77,14 @@ struct Process::State {
 
   // False: it has not started, as `result` says. `at_once`: the caller drives this run alone, so
   // that the start may leave errors to the end, and hold the program's ends of the pipes until its
-  // end: that wakes the thread once and not three times, and takes two descriptors.
+  // end: that wakes the thread once and not three times, and takes two descriptors. When it runs
+  // out of memory nothing runs: what comes after the start proper needs none, or goes without it.
   virtual bool start(bool at_once) = 0;
+  // The same; without memory it has not started, either.
+  bool begin(bool at_once);
   virtual void add_descriptors(std::vector<pollfd>& set);
   virtual Clock::time_point deadline() const;
+  // In an empty set nothing has come: the time alone is looked at.
   virtual void step(const std::vector<pollfd>& set, ReadBuffer& buffer);
   bool over() const { return phase == Phase::over; }
   // Frees those of its own options that only the start needs, which are most.
@@ -131,6 +136,10 @@ struct Process::State {
     bool open = false;             // not yet seen at its end
     int read_error = 0;            // errno that ended it too soon
     std::uint64_t bytes_read = 0;  // from the pipe
+    // Memory ran out. What is kept, handed on and in the file is the beginning of the stream, so
+    // that no piece in it is missing; the rest is read, and counted.
+    bool is_cut = false;
+    std::uint64_t lost = 0;
     std::size_t room = std::size_t(-1);
     Spill spill = Spill();
     Capture capture;
@@ -206,9 +215,8 @@ struct Process::State {
   bool fail(SpawnStep step, int error, std::string message);
   void ask_to_end(Outcome why, Clock::time_point now);
   void read_output(Output& output, ReadBuffer& buffer, Clock::time_point now);
-  void take_output(Output& output, std::string_view bytes);
+  void take_output(Output& output, std::string_view bytes, bool is_last = false);
   void close_input();
-  void add_to_message(std::string_view text);
   void finish();
 
   std::unique_ptr<ProcessOptions> owned_options = {};
@@ -228,6 +236,8 @@ struct Process::State {
     Delivery(const Delivery&) = delete;
     Delivery& operator=(const Delivery&) = delete;
 
+    // Before the start: makes the mailboxes and the threads. An errno.
+    int prepare(std::shared_ptr<Reactor>& reactor);
     // For the thread that drives the run.
     void put(Output& output, std::string_view bytes);
     void beat();
@@ -331,6 +341,8 @@ class LocalRun final : public Process::State {
   void kill_background();
   void kill_scattered(Clock::time_point now);
   bool find_escaped();
+  bool find_escaped_in(std::vector<KnownProcess>& seen);
+  void tell(const char* message);
   void signal_escaped(int number);
   bool supervised() const;
   pid_t command() const;

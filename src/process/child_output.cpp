@@ -30,13 +30,18 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   for (int count = 0; count < most_reads && output.room != 0; ++count) {
     const std::size_t most = std::min(buffer_size, output.room);
     const bool spills = !options.spill_dir.empty() && (output.spill.file || !output.spill.tried);
-    const bool direct = reads_in_place && !spills && output.capture.keeps_only_end(buffer_size);
+    const bool direct =
+        reads_in_place && !spills && !output.is_cut && output.capture.keeps_only_end(buffer_size);
+    char* const place = direct ? nullptr : buffer.data();
+    if (!direct && !place) return pause_for_memory();  // the program waits meanwhile
     ssize_t size = 0;
     if (direct) {
       const std::lock_guard<std::mutex> lock(mutex);
-      size = output.capture.read_from(output.pipe.get(), buffer_size);
+      const auto read = [&] { size = output.capture.read_from(output.pipe.get(), buffer_size); };
+      output.is_cut = !enough_memory(read);
+      if (output.is_cut) continue;
     } else {
-      size = ::read(output.pipe.get(), buffer.data(), most);
+      size = ::read(output.pipe.get(), place, most);
     }
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) return;
@@ -50,7 +55,11 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
     }
     if (size <= 0) return end_output(output);
     output.bytes_read += static_cast<std::uint64_t>(size);
-    if (!direct) take_bytes(output, {buffer.data(), static_cast<std::size_t>(size)});
+    const std::string_view bytes(place, direct ? 0 : static_cast<std::size_t>(size));
+    if (!direct && !enough_memory([&] { take_bytes(output, bytes); })) {
+      output.is_cut = true;
+      output.lost += bytes.size();
+    }
     // A callback may have taken its time: it counts from here.
     if (options.idle_timeout != no_limit) times.idle = later(Clock::now(), options.idle_timeout);
     if (phase == Phase::draining)
@@ -61,14 +70,26 @@ void Process::State::read_output(Output& output, ReadBuffer& buffer, Clock::time
   }
 }
 
-void Process::State::take_output(Output& output, std::string_view bytes) {
-  keep_output(output, output.redactor.empty() ? bytes : output.redactor.add(bytes));
+// When memory runs out in the middle, a secret may be half taken: nothing more is kept, then.
+void Process::State::take_output(Output& output, std::string_view bytes, bool is_last) {
+  const std::uint64_t before = output.capture.total_bytes();
+  Redactor& redactor = output.redactor;
+  const auto keep = [&] {
+    if (is_last)
+      keep_output(output, redactor.finish());
+    else
+      keep_output(output, redactor.empty() ? bytes : redactor.add(bytes));
+  };
+  if (!output.is_cut && enough_memory(keep)) return;
+  output.is_cut = true;
+  const std::uint64_t kept = output.capture.total_bytes() - before;
+  output.lost += bytes.size() - std::min<std::uint64_t>(kept, bytes.size());
 }
 
 // End of stream: flush the bytes held back as a possible beginning of a secret.
 void Process::State::end_output(Output& output) {
   output.open = false;
-  keep_output(output, output.redactor.finish());
+  take_output(output, {}, true);
 }
 
 void Process::State::keep_output(Output& output, std::string_view bytes) {
@@ -94,15 +115,19 @@ void Process::State::spill(Output& output, std::string_view bytes) {
     file.tried = true;
     const bool is_out = output.stream == Stream::out;
     const int directory = io.spill_directory ? io.spill_directory.get() : options.spill_dir_fd;
+    // All memory that its path takes, before there is a file.
+    std::string path;
+    path.reserve(options.spill_dir.size() + 64);
+    append_all(path, {options.spill_dir, "/"});
     std::string name;
     file.file.reset(open_spill_file(directory, is_out ? ".out"sv : ".err"sv, name));
-    name.insert(0, options.spill_dir + "/");
+    path += name;
     if (file.file) {
       const std::lock_guard<std::mutex> lock(mutex);
-      file.path = std::move(name);
+      file.path = std::move(path);
     } else {
       const int error = io.spill_error != 0 ? io.spill_error : errno;
-      file.problem = concat("cannot make %: %", {in_quotes(name), errno_text(error)});
+      file.problem = concat("cannot make %: %", {in_quotes(path), errno_text(error)});
     }
     // Nothing was dropped so far: what is kept is the stream.
     output.capture.visit(0, output.capture.total_bytes(),
@@ -135,15 +160,31 @@ void Process::State::fill_output(Output& output, std::string& text, OutputCounts
   end_output(output);
   output.pipe.reset();
   output.spill.file.reset();
-  text = output.capture.text(&counts);
+  const char* const name = output.stream == Stream::out ? "stdout" : "stderr";
+  const auto fill = [&] {
+    text = output.capture.text(&counts);
+    if (output.read_error != 0)
+      add_to_message(result.message, concat("its % could not be read to the end: %",
+                                            {name, errno_text(output.read_error)}));
+  };
+  // The file is to be removed by the one who gets the result.
+  if (!enough_memory([&] { file = output.spill.path; })) {
+    const std::lock_guard<std::mutex> lock(mutex);
+    file = std::move(output.spill.path);
+  }
+  const bool is_whole = enough_memory(fill);
+  if (!is_whole) text.clear();
+  counts.total_bytes = output.capture.total_bytes() + output.lost;
+  counts.dropped_bytes = is_whole ? counts.dropped_bytes + output.lost : counts.total_bytes;
   counts.redactions = output.redactor.count();
   counts.file_bytes = output.spill.written;
-  file = output.spill.path;
-  if (output.read_error != 0)
-    add_to_message(concat(
-        "its % could not be read to the end: %",
-        {output.stream == Stream::out ? "stdout" : "stderr", errno_text(output.read_error)}));
-  add_to_message(output.spill.problem);
+  add_to_message(result.message, output.spill.problem);
+  if (is_whole && !output.is_cut) return;
+  const bool is_out = output.stream == Stream::out;
+  tell_of_memory(result.message,
+                 is_whole ? is_out ? "the end of its stdout is"sv : "the end of its stderr is"sv
+                 : is_out ? "its stdout is"sv
+                          : "its stderr is"sv);
 }
 
 // Makes the next bytes for standard input available. False: there are none now.

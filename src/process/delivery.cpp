@@ -38,6 +38,7 @@ void call_back(FunctionRef<void()> callback) noexcept { callback(); }
 void Mailbox::Content::visit(FunctionRef<void(Stream, std::string_view)> visitor) const {
   std::string_view rest = bytes;
   for (const Piece& piece : pieces) {
+    if (piece.size == 0) continue;
     visitor(piece.stream, rest.substr(0, piece.size));
     rest.remove_prefix(piece.size);
   }
@@ -45,11 +46,11 @@ void Mailbox::Content::visit(FunctionRef<void(Stream, std::string_view)> visitor
 
 void Mailbox::put(Stream stream, std::string_view bytes) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  // In an order in which a lack of memory leaves a piece without bytes, and no bytes without one.
+  if (content_.pieces.empty() || content_.pieces.back().stream != stream)
+    content_.pieces.push_back({stream, 0});
   content_.bytes += bytes;
-  if (!content_.pieces.empty() && content_.pieces.back().stream == stream)
-    content_.pieces.back().size += bytes.size();
-  else
-    content_.pieces.push_back({stream, bytes.size()});
+  content_.pieces.back().size += bytes.size();
 }
 
 void Mailbox::beat() {
@@ -73,6 +74,11 @@ std::size_t Mailbox::room() {
 bool Mailbox::claim() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return (!is_empty() || ended_) && !std::exchange(claimed_, true);
+}
+
+void Mailbox::unclaim() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  claimed_ = false;
 }
 
 void Mailbox::take(Content& content) {
@@ -102,6 +108,18 @@ Clock::time_point Mailbox::quiet_since() {
 }
 
 // One command -------------------------------------------------------------------------------------
+
+int Process::State::Delivery::prepare(std::shared_ptr<Reactor>& reactor) {
+  const ProcessOptions& options = state_.options;
+  if (options.on_output || options.on_heartbeat) has_callbacks = true;
+  if (has_callbacks || conclude || options.hash_output) mailbox = std::make_unique<Mailbox>();
+  if (has_callbacks && options.post) posted = std::make_unique<Mailbox>();
+  int error = 0;
+  reactor = Reactor::shared(error);
+  if (reactor) error = reactor->begin_delivery(state_);
+  engine = reactor.get();
+  return error;
+}
 
 void Process::State::Delivery::put(Output& output, std::string_view bytes) {
   if (!mailbox) return hand_on(output, bytes);
@@ -156,7 +174,7 @@ void Process::State::Delivery::hand_on(Output& output, std::string_view bytes) {
   if (!posted)
     call_back([&] { state_.options.on_output(output.stream, bytes); });
   else if (state_.options.on_output && !is_dropped_)
-    posted->put(output.stream, bytes);
+    await_memory([&] { posted->put(output.stream, bytes); });
 }
 
 void Process::State::Delivery::heartbeat() {
@@ -167,11 +185,15 @@ void Process::State::Delivery::heartbeat() {
 // The last step of a run, when all of its output was handed on.
 void Process::State::Delivery::complete() {
   ProcessResult& last = state_.result;
-  if (state_.options.hash_output) {
-    last.out_counts.sha256 = state_.io.out.hash.hex();
-    last.err_counts.sha256 = state_.io.err.hash.hex();
-  }
-  call_back([&] { conclude(last); });
+  const auto add_hashes = [&] {
+    if (!state_.io.out.is_cut) last.out_counts.sha256 = state_.io.out.hash.hex();
+    if (!state_.io.err.is_cut) last.err_counts.sha256 = state_.io.err.hash.hex();
+  };
+  if (state_.options.hash_output && !enough_memory(add_hashes))
+    tell_of_memory(last.message, "the hashes of its output are");
+  call_back([&] {
+    if (!enough_memory([&] { conclude(last); })) tell_of_memory(last.message, "notes are");
+  });
   // A container that they hold may take long to go away, so that a thread that waits for this end
   // must not be the one to free it.
   conclude = nullptr;
@@ -200,20 +222,20 @@ void Process::State::Delivery::wake_engine() const {
 
 // Tasks of the program ----------------------------------------------------------------------------
 
-// One task. It was dropped if it goes away without a call.
+// One task. It was dropped if it goes away without a call, once it is owed.
 struct Process::State::Delivery::Turn {
   explicit Turn(std::shared_ptr<State> its_state) : state(std::move(its_state)) {}
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
   ~Turn() {
-    if (!is_taken) state->delivery.drop_posted();
+    if (is_owed) state->delivery.drop_posted();
   }
   void take() {
-    if (!std::exchange(is_taken, true)) state->delivery.take_posted(state);
+    if (std::exchange(is_owed, false)) state->delivery.take_posted(state);
   }
 
   const std::shared_ptr<State> state;
-  bool is_taken = false;
+  bool is_owed = false;
 };
 
 // One task at a time, for all that waits.
@@ -222,7 +244,13 @@ void Process::State::Delivery::post_rest(const std::shared_ptr<State>& self) {
 }
 
 void Process::State::Delivery::post_turn(const std::shared_ptr<State>& self) {
-  call_back([&] { state_.options.post([turn = new_shared<Turn>(self)] { turn->take(); }); });
+  Function<void()> task;
+  await_memory([&] {
+    const auto turn = new_shared<Turn>(self);
+    task = [turn] { turn->take(); };
+    turn->is_owed = true;
+  });
+  call_back([&] { state_.options.post(std::move(task)); });
 }
 
 void Process::State::Delivery::take_posted(const std::shared_ptr<State>& self) {
@@ -258,9 +286,15 @@ int TaskThread::begin() {
   return error;
 }
 
-void TaskThread::add(Function<void()> task) {
+TaskThread::Task TaskThread::task(Function<void()> function) {
+  Task task;
+  task.push_back(std::move(function));
+  return task;
+}
+
+void TaskThread::add(Task&& task) noexcept {
   const std::lock_guard<std::mutex> lock(mutex_);
-  tasks_.push_back(std::move(task));
+  tasks_.splice(tasks_.end(), task);
   added_.notify_one();
 }
 
@@ -283,7 +317,7 @@ void* TaskThread::thread_main(void* self) {
 
 void TaskThread::loop() {
   for (;;) {
-    std::vector<Function<void()>> tasks;
+    Task tasks;
     {
       std::unique_lock<std::mutex> lock(mutex_);
       added_.wait(lock, [this] { return ending_ || !tasks_.empty(); });

@@ -48,6 +48,7 @@ class Mailbox {
   // Whether there is something to deliver that no delivery thread knows of yet. It knows from here
   // on, until rest() has returned true.
   bool claim();
+  void unclaim();  // the delivery thread does not know of it
   // Takes what waits. The memory of what was taken before is used for what comes next.
   void take(Content& content);
   // Gives back that memory, and that of `content`, as a handle may be kept for long after the end.
@@ -73,6 +74,7 @@ class TaskThread {
  public:
   // Whether its tasks call back: see in_event_thread().
   enum class Kind { calls_back, other };
+  using Task = std::list<Function<void()>>;  // a list of one, or of none once it is added
 
   explicit TaskThread(Kind kind) : kind_(kind) {}
   TaskThread(const TaskThread&) = delete;
@@ -82,7 +84,9 @@ class TaskThread {
 
   // Starts the thread, unless it runs. Returns an errno.
   int begin();
-  void add(Function<void()> task);
+  // Takes no memory, as what has begun must go on without.
+  void add(Task&& task) noexcept;
+  static Task task(Function<void()> function);
 
  private:
   static void* thread_main(void* self);
@@ -91,7 +95,7 @@ class TaskThread {
   const Kind kind_;
   std::mutex mutex_ = {};
   std::condition_variable added_ = {};
-  std::vector<Function<void()>> tasks_ = {};
+  Task tasks_ = {};
   pthread_t thread_ = {};
   bool runs_ = false;
   bool ending_ = false;

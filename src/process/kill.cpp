@@ -62,8 +62,10 @@ bool has_variable(pid_t pid, const std::string& variable) {
 inline namespace inner {
 
 bool read_stat(pid_t pid, ProcessStat& stat) {
-  const UniqueFd file(::open(concat("/proc/%/stat", {pid}).c_str(), O_RDONLY | O_CLOEXEC));
   char text[1024];
+  // Without memory of the heap, as what is killed must not go on because there is none.
+  std::snprintf(text, sizeof text, "/proc/%d/stat", static_cast<int>(pid));
+  const UniqueFd file(::open(text, O_RDONLY | O_CLOEXEC));
   const ssize_t size = file ? ::read(file.get(), text, sizeof text - 1) : -1;
   if (size <= 0) return false;
   text[size] = '\0';
@@ -144,27 +146,31 @@ bool kill_marked(const RunMarks& marks) {
   bool executing = true;
   for (int round = 0; round < most_rounds && (!whole || found || executing); ++round) {
     const std::size_t before = killed.size();
-    std::vector<pid_t> all;
-    whole = read_numbers("/proc", all);
     executing = false;
-    for (const pid_t pid : all) {
-      if (pid == self || pid == 1 || pid == marks.session) continue;
-      ProcessStat stat;
-      if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
-      if (stat.session == own.session) continue;
-      if (start_of(killed, pid) == stat.start) continue;
-      // This is read before its pipes are looked at, because they are gone once it has executed its
-      // program. During execve() it has no stack.
-      const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
-      const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
-                          (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
-      // During execve() it has no variables either: it is looked at once more.
-      executing = executing || (!marked && stat.stack == 0 && stat.parent != kernel_threads);
-      if (!marked) continue;
-      // A stopped process cannot start another one before all of them are killed.
-      signal_same(pid, stat.start, SIGSTOP);
-      killed.push_back({pid, stat.start});
-    }
+    const auto stop_all = [&] {
+      std::vector<pid_t> all;
+      whole = read_numbers("/proc", all);
+      for (const pid_t pid : all) {
+        if (pid == self || pid == 1 || pid == marks.session) continue;
+        ProcessStat stat;
+        if (!read_stat(pid, stat) || stat.start < marks.since || stat.dead) continue;
+        if (stat.session == own.session) continue;
+        if (start_of(killed, pid) == stat.start) continue;
+        // This is read before its pipes are looked at, because they are gone once it has executed
+        // its program. During execve() it has no stack.
+        const bool our_fork = own.stack != 0 && (stat.stack == 0 || stat.stack == own.stack);
+        const bool marked = stat.session == marks.session || has_variable(pid, marks.variable) ||
+                            (!our_fork && !marks.pipes.empty() && writes_to(pid, marks.pipes));
+        // During execve() it has no variables either: it is looked at once more.
+        executing = executing || (!marked && stat.stack == 0 && stat.parent != kernel_threads);
+        if (!marked) continue;
+        // A stopped process cannot start another one before all of them are killed.
+        killed.push_back({pid, stat.start});
+        signal_same(pid, stat.start, SIGSTOP);
+      }
+    };
+    // Without memory for all of a round it still kills what it has stopped.
+    if (!enough_memory(stop_all)) whole = false;
     found = killed.size() > before;
     for (std::size_t i = before; i < killed.size(); ++i)
       signal_same(killed[i].pid, killed[i].start, SIGKILL);

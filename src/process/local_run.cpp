@@ -119,9 +119,11 @@ bool LocalRun::start(bool at_once) {
   Spawned spawned = spawn(plan, supervisor_);
   if (spawned.error != 0) return fail_start(launch, spawned.step, spawned.error);
   child_ = std::move(spawned);
-  result.pid = command();
+  // It runs: from here on nothing may fail.
+  if (!enough_memory([&] { result.pid = command(); })) result.pid = child_.pid;
 #if CODEEXEC_HAS_SANDBOX
-  if (plan.listener) options.on_listener(listener.take());
+  if (plan.listener && !enough_memory([&] { options.on_listener(listener.take()); }))
+    tell_of_memory(result.message, "its network is");
 #endif
   io.out.open = true;
   io.err.open = !one_stream();
@@ -233,29 +235,44 @@ void LocalRun::leader_ended(ReadBuffer& buffer, Clock::time_point now) {
   if (keep) finish();
 }
 
+// Sets the message, in as many words as there is memory for.
+void LocalRun::tell(const char* message) {
+  if (!enough_memory([&] { result.message = message; })) result.message = out_of_memory;
+}
+
 // Kills what bears a mark of this run and gives the pipes a last moment to be closed.
 void LocalRun::kill_scattered([[maybe_unused]] Clock::time_point now) {
   scattered_killed_ = true;
 #if defined(__linux__)
-  RunMarks marks;
-  marks.session = command();
-  marks.variable = run_variable_;
-  marks.since = start_ticks_;
-  for (const Output* output : {&io.out, &io.err})
-    // A terminal's name may be another one's elsewhere.
-    if (output->open && !terminal)
-      marks.pipes.push_back(link_target(concat("/proc/self/fd/%", {output->pipe.get()})));
-  if (!kill_marked(marks)) result.message = "some of its processes may still be running";
+  bool all_killed = false;
+  const auto kill = [&] {
+    RunMarks marks;
+    marks.session = command();
+    marks.variable = run_variable_;
+    marks.since = start_ticks_;
+    for (const Output* output : {&io.out, &io.err})
+      // A terminal's name may be another one's elsewhere.
+      if (output->open && !terminal)
+        marks.pipes.push_back(link_target(concat("/proc/self/fd/%", {output->pipe.get()})));
+    all_killed = kill_marked(marks);
+  };
+  if (!enough_memory(kill) || !all_killed) tell("some of its processes may still be running");
   times.drain_end = later(now, std::min(options.drain, std::chrono::milliseconds(100)));
   times.drain = times.drain_end;
 #endif
 }
 
-// Finds descendants outside the process group. True: found new ones.
+// Finds descendants outside the process group. True: found new ones. Without memory to look for
+// them those that are known are all.
 bool LocalRun::find_escaped() {
   bool found = false;
-#if defined(__linux__)
   std::vector<KnownProcess> seen;
+  return enough_memory([&] { found = find_escaped_in(seen); }) && found;
+}
+
+bool LocalRun::find_escaped_in([[maybe_unused]] std::vector<KnownProcess>& seen) {
+  bool found = false;
+#if defined(__linux__)
   const pid_t group = command();
   const auto visit = [&seen](pid_t process, std::uint64_t start) {
     ProcessStat stat;
@@ -388,7 +405,7 @@ ExitStatus LocalRun::last_status() {
   status.usage = supervisor_.last.usage;
   result.left_behind = supervisor_.last.left_behind;
   if (supervisor_.last.denied && !supervisor_.last.all_ended)
-    result.message = "some of its processes are another user's and are still running";
+    tell("some of its processes are another user's and are still running");
   if (keep_supervisor(child_, supervisor_)) return status;
   reap(child_.exit_event, child_.is_pidfd, child_.pid);
   supervisor_.run.reset();
@@ -414,7 +431,7 @@ void LocalRun::outlive_kill(Clock::time_point) {
 // It does not die because it waits in the kernel. A later start reaps it.
 void LocalRun::give_up() {
   times.ended = Clock::now();
-  result.message = "it did not die within 2 s of SIGKILL and was given up";
+  tell("it did not die within 2 s of SIGKILL and was given up");
   if (!child_.is_pidfd) ::pthread_detach(child_.waiter);
 #if CODEEXEC_HAS_SANDBOX
   (void)supervisor_.run.release();  // it is still in use
@@ -444,10 +461,9 @@ void LocalRun::take_status() {
   if (status.known && !status.exited) result.signal = status.value;
   if (!status.known) {
     result.outcome = Outcome::unknown;
-    result.message = supervised()
-                         ? "its exit status was lost: its supervisor was killed"
-                         : "its exit status was lost: this program ignores SIGCHLD or waits for "
-                           "any child";
+    tell(supervised() ? "its exit status was lost: its supervisor was killed"
+                      : "its exit status was lost: this program ignores SIGCHLD or waits for "
+                        "any child");
   }
   const auto micros = [](const timeval& time) {
     return std::chrono::seconds(time.tv_sec) + std::chrono::microseconds(time.tv_usec);
@@ -459,7 +475,8 @@ void LocalRun::take_status() {
   constexpr std::uint64_t unit = 1024;
 #endif
   result.peak_memory = static_cast<std::uint64_t>(status.usage.ru_maxrss) * unit;
-  if (sandbox()) name_limits();
+  if (sandbox() && !enough_memory([&] { name_limits(); }))
+    tell_of_memory(result.message, "the limits that it has reached are");
 }
 
 // As far as it shows: in the signals that the kernel sends for some limits, to the program itself

@@ -23,13 +23,19 @@ ProcessResult::~ProcessResult() = default;
 
 ProcessResult run_process(const ProcessOptions& options) {
   const CancellationPause pause;
-  return LocalRun(options).run();
+  ProcessResult result;
+  if (!enough_memory([&] { result = LocalRun(options).run(); })) fail_without_memory(result);
+  return result;
 }
 
 Expected<Process> Process::start(ProcessOptions options,
                                  Function<void(const ProcessResult&)> on_end,
                                  ProcessResult* failure) {
-  auto state = new_run(std::move(options));
+  std::shared_ptr<State> state;
+  if (!enough_memory([&] { state = new_run(std::move(options)); })) {
+    if (failure) fail_without_memory(*failure);
+    return Error{ErrorCode::limit, ENOMEM, 0, out_of_memory};
+  }
   state->delivery.has_callbacks = static_cast<bool>(on_end);
   state->delivery.on_end = std::move(on_end);
   return State::launch(std::move(state), failure);
@@ -37,25 +43,32 @@ Expected<Process> Process::start(ProcessOptions options,
 
 Expected<Process> Process::State::launch(std::shared_ptr<State> state, ProcessResult* failure) {
   const CancellationPause pause;
-  const ProcessOptions& options = state->options;
-  Delivery& handed = state->delivery;
-  if (options.on_output || options.on_heartbeat) handed.has_callbacks = true;
-  if (handed.has_callbacks || handed.conclude || options.hash_output)
-    handed.mailbox = std::make_unique<Mailbox>();
-  if (handed.has_callbacks && options.post) handed.posted = std::make_unique<Mailbox>();
-  int error = 0;
-  std::shared_ptr<Reactor> reactor = Reactor::shared(error);
-  if (reactor) error = reactor->begin_delivery(*state);
-  handed.engine = reactor.get();
-  if (error != 0)
-    state->fail(SpawnStep::setup, error,
-                concat("cannot start the thread for processes: %", {errno_text(error)}));
-  if (error != 0 || !state->start(false)) {
-    if (failure) *failure = state->result;
-    return with_message(system_error(state->result.system_error, ""), state->result.message);
+  std::shared_ptr<Reactor> reactor;
+  Reactor::Run run;
+  bool is_started = false;
+  const auto start = [&] {
+    run.push_back(state);
+    const int error = state->delivery.prepare(reactor);
+    if (error != 0)
+      state->fail(SpawnStep::setup, error,
+                  concat("cannot start the thread for processes: %", {errno_text(error)}));
+    else
+      is_started = state->start(false);
+  };
+  if (!enough_memory(start)) {
+    fail_without_memory(state->result);
+    state->end_start();
+  }
+  if (!is_started) {
+    SharedError problem = Error{ErrorCode::limit, ENOMEM, 0, out_of_memory};
+    (void)enough_memory([&] {
+      problem = with_message(system_error(state->result.system_error, ""), state->result.message);
+    });
+    if (failure) *failure = std::move(state->result);
+    return problem;
   }
   state->forget_start();
-  reactor->add(state);
+  reactor->add(std::move(run));
   return Process(std::move(state), std::move(reactor));
 }
 

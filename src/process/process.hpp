@@ -194,6 +194,8 @@ struct ProcessResult {
 // When the program ends by itself, its group is killed; if that does not close the pipes, the same
 // processes are killed, too. With a supervisor, all processes that the program left are killed in
 // each case. A process that does not die within two seconds is given up, and `message` says so.
+// When memory runs out it does not start, or goes on to its end, and `message` says what the result
+// lacks; the same holds for Process::start().
 ProcessResult run_process(const ProcessOptions& options);
 
 // A running program. All started programs share the threads of this library: one that watches

@@ -1,6 +1,8 @@
 // Killing and reaping, and what /proc says of processes.
 #pragma once
 
+#include "process/process.hpp"
+
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 
@@ -66,6 +68,12 @@ struct RunMarks {
 // comes back from there. False: there were always more, or they cannot be looked for.
 bool kill_marked(const RunMarks& marks);
 #endif
+
+// Why nothing was started. Takes no memory.
+void fail_without_memory(ProcessResult& result);
+
+// Adds a part to the message of a run, in as many words as there is memory for.
+void add_to_message(std::string& message, std::string_view text);
 
 // How a child ended, as waitid() reports it.
 struct ExitStatus {

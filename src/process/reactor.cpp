@@ -83,27 +83,28 @@ int Process::Reactor::begin_delivery(const State& state) {
   return state.delivery.mailbox ? delivery_of(state).begin() : 0;
 }
 
-void Process::Reactor::add(std::shared_ptr<State> state) {
+void Process::Reactor::add(Run&& run) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    incoming.push_back(std::move(state));
+    incoming.splice(incoming.end(), run);
   }
   wake();
 }
 
-void Process::Reactor::add(std::shared_ptr<Watch> watch) {
+void Process::Reactor::add(Watched&& watch) noexcept {
   {
     const std::lock_guard<std::mutex> lock(mutex);
-    incoming_watches.push_back(std::move(watch));
+    incoming_watches.splice(incoming_watches.end(), watch);
   }
   wake();
 }
 
-// A command has its turn, then those that wait for theirs.
-void Process::Reactor::deliver(std::shared_ptr<State> state) {
-  TaskThread& courier = delivery_of(*state);
-  courier.add([this, state = std::move(state)]() mutable {
-    if (state->delivery.deliver(state)) deliver(std::move(state));
+// A command has its turn, then those that wait for theirs. Without memory to wait for the next one
+// it has that at once.
+TaskThread::Task Process::Reactor::delivery_task(const std::shared_ptr<State>& state) {
+  return TaskThread::task([this, state] {
+    while (state->delivery.deliver(state))
+      if (enough_memory([&] { delivery_of(*state).add(delivery_task(state)); })) return;
   });
 }
 
@@ -138,17 +139,18 @@ void* Process::Reactor::thread_main(void* self) {
 void Process::Reactor::add_watches(std::vector<pollfd>& set, Clock::time_point& deadline) {
   for (const std::shared_ptr<Watch>& watch : watches) {
     set.push_back({watch->descriptor, POLLIN, 0});
-    deadline = std::min(deadline, watch->deadline);
+    // Its wake-up may be spent already.
+    deadline = std::min(deadline, watch->is_due.load() ? Clock::now() : watch->deadline);
   }
 }
 
 void Process::Reactor::look_at_watches(const std::vector<pollfd>& set) {
   const Clock::time_point now = Clock::now();
-  auto entry = set.end() - static_cast<std::ptrdiff_t>(watches.size());
+  std::size_t entry = set.size() - std::min(set.size(), watches.size());
   for (const std::shared_ptr<Watch>& watch : watches) {
-    const bool is_ready = (entry++)->revents != 0;
-    if ((is_ready || now >= watch->deadline) && !watch->over.exchange(true))
-      starts.add(std::move(watch->task));
+    const bool is_ready = entry < set.size() && set[entry++].revents != 0;
+    const bool is_due = is_ready || watch->is_due.load() || now >= watch->deadline;
+    if (is_due && !watch->over.exchange(true)) starts.add(std::move(watch->task));
   }
 }
 
@@ -159,9 +161,32 @@ void Process::Reactor::pass_on() {
     State& state = **at;
     const bool over = state.over();
     Mailbox* const mailbox = state.delivery.mailbox.get();
-    if (mailbox && (over || mailbox->claim())) deliver(over ? std::move(*at) : *at);
+    const bool is_claimed = mailbox && mailbox->claim();
+    if (mailbox && (over || is_claimed)) {
+      TaskThread::Task task;
+      if (!enough_memory([&] { task = delivery_task(*at); })) {
+        if (is_claimed) mailbox->unclaim();
+        lacks_memory = true;
+        ++at;
+        continue;
+      }
+      TaskThread& courier = delivery_of(state);
+      if (over) at->reset();
+      courier.add(std::move(task));
+    }
     at = over ? running.erase(at) : std::next(at);
   }
+}
+
+void Process::Reactor::add_descriptors(std::vector<pollfd>& set, Clock::time_point& deadline) {
+  set.clear();
+  set.push_back({wake_out.get(), POLLIN, 0});
+  for (const std::shared_ptr<State>& state : running) {
+    if (state->over()) continue;  // it is still to be delivered
+    state->add_descriptors(set);
+    deadline = std::min(deadline, state->deadline());
+  }
+  add_watches(set, deadline);
 }
 
 void Process::Reactor::loop() {
@@ -184,16 +209,21 @@ void Process::Reactor::loop() {
     }
     last.reset();
     if (!in_event_thread()) return;  // that was the last reference, and this object is gone
-    set.clear();
-    set.push_back({wake_out.get(), POLLIN, 0});
-    for (const std::shared_ptr<State>& state : running) {
-      state->add_descriptors(set);
-      deadline = std::min(deadline, state->deadline());
+    // Without memory the time alone is looked at.
+    if (std::exchange(lacks_memory, false)) {
+      pause_for_memory();
+      deadline = Clock::now();
     }
-    add_watches(set, deadline);
-    wait_for_events(set, deadline);
-    if (set[0].revents) (void)!::read(wake_out.get(), buffer.data(), State::buffer_size);
-    for (const std::shared_ptr<State>& state : running) state->step(set, buffer);
+    if (!enough_memory([&] { add_descriptors(set, deadline); })) {
+      set.clear();
+      lacks_memory = true;
+    } else {
+      wait_for_events(set, deadline);
+      char woken[256];
+      if (set[0].revents) (void)!::read(wake_out.get(), woken, sizeof woken);
+    }
+    for (const std::shared_ptr<State>& state : running)
+      if (!state->over() && !enough_memory([&] { state->step(set, buffer); })) lacks_memory = true;
     pass_on();
     look_at_watches(set);
   }

@@ -43,9 +43,13 @@ struct Process::Reactor {
   struct Watch {
     int descriptor = -1;  // -1: none
     std::chrono::steady_clock::time_point deadline = {};
-    Function<void()> task = {};
-    std::atomic<bool> over{false};  // it is not needed any more
+    TaskThread::Task task = {};
+    std::atomic<bool> is_due{false};  // as if the deadline had passed; then wake() the engine
+    std::atomic<bool> over{false};    // it is not needed any more
   };
+  // Lists of one, that are made before something begins which must then be added without memory.
+  using Run = std::list<std::shared_ptr<State>>;
+  using Watched = std::list<std::shared_ptr<Watch>>;
 
   static std::shared_ptr<Reactor> shared(int& error);
   Reactor() = default;
@@ -55,8 +59,8 @@ struct Process::Reactor {
 
   // Starts the thread that this run needs for its delivery. Returns an errno.
   int begin_delivery(const State& state);
-  void add(std::shared_ptr<State> state);
-  void add(std::shared_ptr<Watch> watch);
+  void add(Run&& run) noexcept;
+  void add(Watched&& watch) noexcept;
   void wake();
   // Drops a reference, and waits for no thread: in one that the last handle would join.
   static void let_go(std::shared_ptr<Reactor>&& handle);
@@ -71,7 +75,8 @@ struct Process::Reactor {
   TaskThread& delivery_of(const State& state) {
     return state.delivery.has_callbacks ? callbacks : endings;
   }
-  void deliver(std::shared_ptr<State> state);
+  TaskThread::Task delivery_task(const std::shared_ptr<State>& state);
+  void add_descriptors(std::vector<pollfd>& set, std::chrono::steady_clock::time_point& deadline);
   void add_watches(std::vector<pollfd>& set, std::chrono::steady_clock::time_point& deadline);
   void look_at_watches(const std::vector<pollfd>& set);
   void pass_on();
@@ -81,11 +86,12 @@ struct Process::Reactor {
   bool has_thread = false;
   UniqueFd wake_in = UniqueFd();
   UniqueFd wake_out = UniqueFd();
-  std::list<std::shared_ptr<State>> running = {};
-  std::list<std::shared_ptr<Watch>> watches = {};
+  Run running = {};
+  Watched watches = {};
+  bool lacks_memory = false;  // for a step, which is tried again a moment later
   std::mutex mutex = {};
-  std::list<std::shared_ptr<State>> incoming = {};
-  std::list<std::shared_ptr<Watch>> incoming_watches = {};
+  Run incoming = {};
+  Watched incoming_watches = {};
   std::shared_ptr<Reactor> self = {};
   bool ending = false;
   // Last, so that they end before all else goes away that their tasks use.

@@ -105,7 +105,7 @@ inline namespace inner {
 void abandon_child(pid_t pid) {
   Abandoned& list = abandoned();
   const std::lock_guard<std::mutex> lock(list.mutex);
-  list.pids.push_back(pid_t{pid});
+  await_memory([&] { list.pids.push_back(pid_t{pid}); });
   list.any.store(true);
 }
 

@@ -45,7 +45,8 @@ bool RemoteRun::start(bool at_once) {
   times.started = Clock::now();
   if (times.started - asked < std::chrono::seconds(1)) times.started = asked;
   set_times();
-  for (Output* output : {&io.out, &io.err}) take_bytes(*output, {});
+  for (Output* output : {&io.out, &io.err})
+    if (!enough_memory([&] { take_bytes(*output, {}); })) output->is_cut = true;
   return true;
 }
 
@@ -98,7 +99,7 @@ void RemoteRun::recover() {
   do {
     recovery_ = command_->recover(recovery_ ? &recovery_->result : nullptr);
     if (!recovery_) return finish();
-  } while (!recovery_->start(false));
+  } while (!recovery_->begin(false));
 }
 
 Expected<void> PipedProgram::start(const ProcessOptions& options) {

@@ -92,40 +92,42 @@ Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time) 
   return from + std::max(time, std::chrono::milliseconds(0));
 }
 
-void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
+void wait_for_events(pollfd* set, std::size_t count, Clock::time_point deadline) {
   using std::chrono::nanoseconds;
   nanoseconds left = nanoseconds::max();
   if (deadline != Clock::time_point::max())
     left = std::max(nanoseconds(0), nanoseconds(deadline - Clock::now()));
-  const auto size = static_cast<nfds_t>(set.size());
+  const auto size = static_cast<nfds_t>(count);
 #if defined(__linux__)
   timespec time{};
   time.tv_sec = static_cast<time_t>(left.count() / 1000000000);
   time.tv_nsec = static_cast<long>(left.count() % 1000000000);
   const bool for_ever = left == nanoseconds::max();
-  const int ready = ::ppoll(set.data(), size, for_ever ? nullptr : &time, nullptr);
+  const int ready = ::ppoll(set, size, for_ever ? nullptr : &time, nullptr);
 #else
   const auto rounded = left.count() / 1000000 + 1;
   const int time = left == nanoseconds::max()
                        ? -1
                        : static_cast<int>(std::min<decltype(rounded)>(rounded, INT_MAX));
-  const int ready = ::poll(set.data(), size, left.count() == 0 ? 0 : time);
+  const int ready = ::poll(set, size, left.count() == 0 ? 0 : time);
 #endif
   // After an interruption the answers are undefined: nothing is ready.
-  if (ready < 0)
-    for (pollfd& entry : set) entry.revents = 0;
+  for (std::size_t i = 0; ready < 0 && i < count; ++i) set[i].revents = 0;
+}
+
+void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline) {
+  wait_for_events(set.data(), set.size(), deadline);
 }
 
 bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
                     Clock::time_point deadline) {
   // Without a descriptor this polls: the system lacks descriptors only for a moment.
   const bool blind = event.descriptor() < 0 || (cancel && cancel->descriptor() < 0);
-  std::vector<pollfd> set = {{event.descriptor(), POLLIN, 0}};
-  if (cancel) set.push_back({cancel->descriptor(), POLLIN, 0});
+  pollfd set[] = {{event.descriptor(), POLLIN, 0}, {cancel ? cancel->descriptor() : -1, POLLIN, 0}};
   while (!event.cancelled() && !(cancel && cancel->cancelled())) {
     const Clock::time_point now = Clock::now();
     if (now >= deadline) break;
-    wait_for_events(set,
+    wait_for_events(set, cancel ? 2 : 1,
                     blind ? std::min(deadline, now + std::chrono::milliseconds(50)) : deadline);
   }
   return event.cancelled();
@@ -186,7 +188,8 @@ int start_thread(pthread_t* thread, void* (*function)(void*), void* argument) {
 }
 
 int watch_by_thread(Spawned& child) {
-  auto waiter = std::make_unique<ExitWaiter>();
+  std::unique_ptr<ExitWaiter> waiter(new (std::nothrow) ExitWaiter);
+  if (!waiter) return ENOMEM;
   waiter->pid = child.pid;
   if (!make_pipe(child.exit_event, waiter->end)) return errno;
   const int error = start_thread(&child.waiter, wait_for_exit, waiter.get());

@@ -71,10 +71,11 @@ bool wait_for_flag(std::condition_variable& changed, std::unique_lock<std::mutex
 Clock::time_point later(Clock::time_point from, std::chrono::milliseconds time);
 
 // Waits until a descriptor is ready or the deadline has passed. Interruptions count as events.
+void wait_for_events(pollfd* set, std::size_t count, Clock::time_point deadline);
 void wait_for_events(std::vector<pollfd>& set, Clock::time_point deadline);
 
 // Waits for an event, which is a token that is cancelled. False when `cancel` came first or the
-// deadline has passed.
+// deadline has passed. Takes no memory.
 bool wait_for_event(const CancelToken& event, const std::optional<CancelToken>& cancel,
                     Clock::time_point deadline);
 

@@ -101,7 +101,7 @@ void Process::State::apply_size() {
     const std::lock_guard<std::mutex> lock(mutex);
     size_asked.store(false);
     size = wanted_size;
-    terminal->resize(size);
+    if (!enough_memory([&] { terminal->resize(size); })) return;  // it keeps the size it has
   }
   set_size(size);
 }
@@ -110,7 +110,8 @@ void Process::State::apply_size() {
 void LocalRun::set_size(TerminalSize size) {
   const winsize window = window_of(size);
   if (io.out.pipe && ::ioctl(io.out.pipe.get(), TIOCSWINSZ, &window) != 0)
-    add_to_message(concat("the size of its terminal did not change: %", {errno_text(errno)}));
+    add_to_message(result.message,
+                   concat("the size of its terminal did not change: %", {errno_text(errno)}));
 }
 
 // Makes the terminal the streams of the program.

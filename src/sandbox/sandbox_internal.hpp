@@ -48,7 +48,10 @@ class RunCgroup {
   RunCgroup() = default;
   RunCgroup(const RunCgroup&) = delete;
   RunCgroup& operator=(const RunCgroup&) = delete;
-  ~RunCgroup() { finish(); }
+  ~RunCgroup() {
+    // Without memory to read what is in it, it is removed if it is empty.
+    if (!enough_memory([&] { finish(); })) remove_empty();
+  }
   Expected<void> make(const SandboxState& state);
 
   // Open for writing: a process joins by writing "0" to each. They are closed on exec.
@@ -67,6 +70,10 @@ class RunCgroup {
     bool tasks = false;
   };
   Expected<void> add(const CgroupBase& base, std::uint64_t memory, std::uint64_t processes);
+  void remove_empty() noexcept {
+    for (const Leaf& leaf : leaves_)
+      if (!leaf.directory.empty()) ::rmdir(leaf.directory.c_str());
+  }
 
   // One for memory and one for processes at most.
   Leaf leaves_[2] = {};

@@ -21,7 +21,8 @@ if [ -z "$program" ]; then
   if ! [ "$implementation" -nt "$ROOT/codeexec.hpp" ]; then
     ${CXX:-c++} $flags -c "$ROOT/tests/helpers/impl.cpp" -o "$implementation"
   fi
-  ${CXX:-c++} $flags "$here"/*.cpp "$implementation" -pthread -o "$program"
+  ${CXX:-c++} $flags "$here"/faults.cpp "$here"/*_scenarios.cpp "$implementation" -pthread \
+    -o "$program"
 fi
 status=0
 "$program" "$@" || status=$?
