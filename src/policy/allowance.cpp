@@ -30,7 +30,8 @@ std::size_t common_start(std::string_view a, std::string_view b) {
 
 inline namespace inner {
 
-std::string Allowance::message(std::string_view command) const {
+std::string not_allowed_message(const std::vector<std::string>& patterns, bool usual,
+                                std::string_view command) {
   std::vector<std::string_view> nearest(patterns.begin(), patterns.end());
   if (nearest.size() > most_named)
     std::stable_sort(nearest.begin(), nearest.end(), [&](std::string_view a, std::string_view b) {

@@ -48,14 +48,10 @@ inline std::string shown(std::string_view text) {
 const char* listed_name(bool asks);
 const char* listed_message(bool asks);
 
-// What is said of a command that is not allowed.
-struct Allowance {
-  std::vector<std::string> patterns = {};
-  bool usual = false;  // so are the usual commands
-
-  // Names the patterns that are nearest to a command, and how many more there are.
-  std::string message(std::string_view command) const;
-};
+// What is said of a command that is not allowed: the patterns that are nearest to it, and how many
+// more there are. `usual`: the usual commands are allowed, too.
+std::string not_allowed_message(const std::vector<std::string>& patterns, bool usual,
+                                std::string_view command);
 
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
@@ -63,8 +59,8 @@ struct Terms {
   const std::list<Regex>& allowed;
   bool allow_usual = false;
   const std::list<Regex>& blocked;
-  const Allowance& allowance;
-  std::uint32_t ask_rules = 0;  // the bits of those in force that ask
+  const std::vector<std::string>& allowed_patterns;  // as the operator wrote them
+  std::uint32_t ask_rules = 0;                       // the bits of those in force that ask
   const std::list<Regex>& asked;
 
   bool allows_all() const { return allowed.empty() && !allow_usual; }

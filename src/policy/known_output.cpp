@@ -196,8 +196,8 @@ void KnownOutput::note(const Case& judged, const shell::Command& command) {
   const std::string_view name = command.words[0].text;
   const NameTable table = packed_output.table();
   // What else sets variables.
-  if (is_any(name, "read", "mapfile", "readarray", "getopts", "printf", "source", ".", "declare",
-             "local"))
+  if (!variables_.empty() && is_any(name, "read", "mapfile", "readarray", "getopts", "printf",
+                                    "source", ".", "declare", "local"))
     variables_.clear();
   shadowed_ = shadowed_ || name == "alias"sv ||
               (command.own && (name == "getopt"sv || table.find(name) != table.rows));

@@ -92,7 +92,7 @@ struct Policy::Compiled {
   std::list<Regex> starts_blocked = {};
   std::uint32_t ask_rules = 0;  // of `rules`
   std::list<Regex> asked = {};
-  Allowance allowance = {};
+  std::vector<std::string> allowed_patterns = {};
   std::size_t max_command_bytes = 0;
 
   // Each of these gives a refusal, or an allowing verdict when it has no objection.
@@ -146,7 +146,8 @@ struct Policy::Compiled {
     if (patterns.empty()) return {};
     for (const Regex& regex : patterns)
       if (regex.match(script)) return {};
-    return refusal("allowed-commands"sv, allowance.message(script), 0, script.size());
+    return refusal("allowed-commands"sv, not_allowed_message(allowed_patterns, allow_usual, script),
+                   0, script.size());
   }
   Verdict check_list(std::string_view script, bool asks, const std::list<Regex>& patterns) const {
     for (const Regex& regex : patterns) {
@@ -198,7 +199,7 @@ struct Policy::Compiled {
   Terms terms(bool of_code = false) const {
     static const std::list<Regex> none = {};
     return {rules,   of_code ? none : allowed, !of_code && allow_usual,
-            blocked, allowance,                ask_rules,
+            blocked, allowed_patterns,         ask_rules,
             asked};
   }
   static void start_in(std::string_view work_dir, Case& judged, shell::Options& options) {
@@ -239,7 +240,7 @@ struct Policy::Compiled {
       const shell::Definition& definition = outcome.definitions.front();
       judged.refuse_as(allowed_rank, "allowed-commands",
                        concat("% (not allowed: it defines the %%)",
-                              {allowance.message(definition.name),
+                              {not_allowed_message(allowed_patterns, allow_usual, definition.name),
                                definition.alias ? "alias " : "function ", shown(definition.name)}),
                        definition.begin, definition.end);
     }
@@ -289,7 +290,7 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   }
   if (!done) return done.error();
 
-  compiled->allowance = {options.allowed, options.allow_usual};
+  compiled->allowed_patterns = options.allowed;
   compiled->allow_usual = options.allow_usual;
   compiled->max_command_bytes = options.max_command_bytes;
   return Policy(std::move(compiled));

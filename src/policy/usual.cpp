@@ -339,9 +339,11 @@ void check_allowed(Subject& subject) {
     return;
   std::string text = with_assignments(subject.command, join(subject.whole()));
   if (subject.command.words.empty() && !text.empty()) text.pop_back();
+  const Terms& terms = subject.judged.terms;
   subject.judged.refuse_as(
       allowed_rank, "allowed-commands",
-      concat("% (not allowed: %)", {subject.judged.terms.allowance.message(text), shown(text)}),
+      concat("% (not allowed: %)",
+             {not_allowed_message(terms.allowed_patterns, terms.allow_usual, text), shown(text)}),
       subject.command.begin, subject.command.end);
 }
 
