@@ -48,6 +48,11 @@ inline std::string shown(std::string_view text) {
 const char* listed_name(bool asks);
 const char* listed_message(bool asks);
 
+// Adds why a pattern is there, if that was said.
+void append_reason(std::string& message,
+                   const std::vector<std::pair<std::string, std::string>>& reasons,
+                   std::string_view pattern);
+
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
   std::uint32_t rules = 0;  // the bits of those in force
@@ -57,6 +62,7 @@ struct Terms {
   std::string_view allowed_message = {};
   std::uint32_t ask_rules = 0;  // the bits of those in force that ask
   const std::list<Regex>& asked;
+  const std::vector<std::pair<std::string, std::string>>* reasons = nullptr;
 
   bool allows_all() const { return allowed.empty() && !allow_usual; }
 };
