@@ -127,7 +127,7 @@ std::string contents_of(std::vector<std::string>& files, const std::string& work
   return contents;
 }
 
-const char* answer_of(const Approval& approval, bool for_prefix) {
+const char* name_of_answer(const Approval& approval, bool for_prefix) {
   if (!approval.allowed) return "no";
   if (for_prefix) return "prefix";
   return approval.for_session ? "session" : "once";
@@ -188,7 +188,7 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
   constexpr std::size_t longest_name = 1024;
   result.asked = to_utf8(utf8_prefix(approval.asked, longest_name));
   const bool for_prefix = approval.for_prefix && !prefix_print.empty();
-  result.answer = answer_of(approval, for_prefix);
+  result.answer = name_of_answer(approval, for_prefix);
   if (cancelled()) return;
   if (!approval.allowed) {
     const bool asked = approval.problem.empty();

@@ -187,10 +187,10 @@ TEST_CASE("a pattern of the configuration file may have a reason and examples") 
       {R"({"pattern":"a","match":[1]})", "match of a pattern must be a list of strings"},
       {R"({"pattern":"(","reason":"x"})", "invalid pattern"},
       {"1", "every item must be a string"}};
-  for (const auto& [patterns, message] : wrong) {
-    const ProcessResult r = check(patterns, "true");
+  for (const auto& each : wrong) {
+    const ProcessResult r = check(each.first, "true");
     CHECK_MESSAGE(r.exit_code == 2, r.err);
-    CHECK_MESSAGE(has(r.err, message), r.err);
+    CHECK_MESSAGE(has(r.err, each.second), r.err);
     CHECK(lines_of(r.err).size() == 1);
   }
 }
