@@ -1012,6 +1012,12 @@ struct PolicyOptions {
   // a blocked command could hide there. A rule that enable_sudo switches off is asked about, too.
   std::vector<std::string> ask_commands = {};
   std::vector<std::string> ask_rules = {};
+  // Of patterns of these lists, each with the text of its pattern: why, for the model to read in a
+  // refusal or question of `blocked` and `ask_commands`; commands that it must match, in any of the
+  // forms that are judged, and such that it must not. create() tries them.
+  std::vector<std::pair<std::string, std::string>> reasons = {};
+  std::vector<std::pair<std::string, std::string>> must_match = {};
+  std::vector<std::pair<std::string, std::string>> must_not_match = {};
   std::size_t max_command_bytes = std::size_t{16} << 20;  // longer commands are refused
 };
 
@@ -1121,8 +1127,8 @@ class Policy final : public Guard {
   // Fails when a pattern is none, or a rule is unknown. The message names the configuration key
   // (allowed_commands, blocked_commands, ask_commands, disabled_rules, ask_rules), the value and
   // the place in it. Fails also for a rule of ask_rules that is in disabled_rules, or has no
-  // pattern in compat mode; and for allow_usual in compat mode, which judges a script by its first
-  // words.
+  // pattern in compat mode; for allow_usual in compat mode, which judges a script by its first
+  // words; and for a pattern that contradicts its examples, or that is in no list.
   static Expected<Policy> create(const PolicyOptions& options);
 
   // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,
@@ -1499,6 +1505,12 @@ struct Approval {
   std::string work_dir = {};
   std::string rule = {};     // and message: of the Verdict
   std::string message = {};  // why it is asked
+  // What the command begins with, where the answer may hold for all that do: `git push`. Empty for
+  // what is more than one plain command, and for programs without commands of their own.
+  std::string prefix = {};
+  // Files of the workspace that it runs, as it names them: other commands may change them. The
+  // answer holds as long as they stay as they are.
+  std::vector<std::string> runs = {};
   // The command, with the folder and variables of its session: what it runs besides the text, and
   // its caller. Not masked; valid during the call.
   const Command* given = nullptr;
@@ -1506,8 +1518,12 @@ struct Approval {
   bool allowed = false;
   // With `allowed`: it runs unasked from now on, with this executor and its copies, as long as all
   // of this is the same: rule and message, work_dir, command, code, input, interpreter, and the
-  // variables of the command and its Session. The last 1,000 such answers are remembered.
+  // variables of the command and its Session, and the content of `runs`. The last 1,000 such
+  // answers are remembered.
   bool for_session = false;
+  // With `allowed`: the same for all commands with this `prefix`, and with the same rule, work_dir
+  // and variables.
+  bool for_prefix = false;
   // Who was asked, for the audit record, of which 1 KiB is kept.
   std::string asked = {};
   // Of a command that is not allowed: why there was no answer, as a part of a sentence that the
@@ -15573,14 +15589,14 @@ inline std::string shown(std::string_view text) {
 const char* listed_name(bool asks);
 const char* listed_message(bool asks);
 
-// What is said of a command that is not allowed.
-struct Allowance {
-  std::vector<std::string> patterns = {};
-  bool usual = false;  // so are the usual commands
-
-  // Names the patterns that are nearest to a command, and how many more there are.
-  std::string message(std::string_view command) const;
-};
+// What is said of a command that is not allowed: the patterns that are nearest to it, and how many
+// more there are. `usual`: the usual commands are allowed, too.
+std::string not_allowed_message(const std::vector<std::string>& patterns, bool usual,
+                                std::string_view command);
+// Adds why a pattern is there, if that was said.
+void append_reason(std::string& message,
+                   const std::vector<std::pair<std::string, std::string>>& reasons,
+                   std::string_view pattern);
 
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
@@ -15588,9 +15604,10 @@ struct Terms {
   const std::list<Regex>& allowed;
   bool allow_usual = false;
   const std::list<Regex>& blocked;
-  const Allowance& allowance;
-  std::uint32_t ask_rules = 0;  // the bits of those in force that ask
+  const std::vector<std::string>& allowed_patterns;  // as the operator wrote them
+  std::uint32_t ask_rules = 0;                       // the bits of those in force that ask
   const std::list<Regex>& asked;
+  const std::vector<std::pair<std::string, std::string>>* reasons = nullptr;
 
   bool allows_all() const { return allowed.empty() && !allow_usual; }
 };
@@ -15781,7 +15798,8 @@ std::size_t common_start(std::string_view a, std::string_view b) {
 
 CODEEXEC_INNER {
 
-std::string Allowance::message(std::string_view command) const {
+std::string not_allowed_message(const std::vector<std::string>& patterns, bool usual,
+                                std::string_view command) {
   std::vector<std::string_view> nearest(patterns.begin(), patterns.end());
   if (nearest.size() > most_named)
     std::stable_sort(nearest.begin(), nearest.end(), [&](std::string_view a, std::string_view b) {
@@ -16029,6 +16047,7 @@ class CodeLexer {
   bool ambiguous_ = false;
   // Up to where a quote or bracket was looked for, and not found.
   std::size_t unclosed_[256] = {};
+  std::size_t& unclosed(char c) { return unclosed_[static_cast<unsigned char>(c)]; }
   CodeToken::Kind last_ = CodeToken::Kind::end;
   char last_mark_ = '\n';
   std::string_view last_name_ = {};
@@ -17505,7 +17524,7 @@ bool CodeLexer::read_text(CodeToken& token) {
 // From the opening quote to behind the closing one. `formatted`: what stands in braces may have
 // quotes of its own.
 bool CodeLexer::read_quoted(CodeToken& token, char quote, bool raw, bool formatted) {
-  if (at_ < unclosed_[static_cast<unsigned char>(quote)]) return false;
+  if (at_ < unclosed(quote)) return false;
   const std::string_view three = code_.substr(at_, 3);
   const bool is_triple =
       is(Language::python) && three.size() == 3 && three[1] == quote && three[2] == quote;
@@ -17518,21 +17537,21 @@ bool CodeLexer::read_quoted(CodeToken& token, char quote, bool raw, bool formatt
     const char c = code_[end];
     if (c == quote && (!is_triple || code_.substr(end, 3) == three)) break;
     if (c == '\n' && one_line) break;
-    const bool opens = formatted && end >= unclosed_['{'] && c == '{' &&
+    const bool opens = formatted && end >= unclosed('{') && c == '{' &&
                        (is(Language::python) || code_[end - 1] != '\\');
     const bool twice = is(Language::python) && end + 1 < code_.size() && code_[end + 1] == '{';
     if (c == '\\') {
       end += 2;
     } else if (opens && !twice) {
       const std::size_t behind = behind_braces(code_, end + 1);
-      if (behind == npos) unclosed_['{'] = code_.size();
+      if (behind == npos) unclosed('{') = code_.size();
       end = behind == npos ? end + 1 : behind;
     } else {
       end += opens ? 2U : 1U;
     }
   }
   if (end >= code_.size() || code_[end] != quote) {
-    unclosed_[static_cast<unsigned char>(quote)] = std::min(end, code_.size());
+    unclosed(quote) = std::min(end, code_.size());
     return false;
   }
   const std::string_view body = code_.substr(at_ + marks, end - at_ - marks);
@@ -17543,7 +17562,7 @@ bool CodeLexer::read_quoted(CodeToken& token, char quote, bool raw, bool formatt
 }
 
 bool CodeLexer::find_close(char open, char close, std::string_view& body) {
-  if (at_ < unclosed_[static_cast<unsigned char>(close)]) return false;
+  if (at_ < unclosed(close)) return false;
   std::size_t depth = 1;
   for (std::size_t end = at_; end < code_.size(); ++end) {
     const char c = code_[end];
@@ -17557,7 +17576,7 @@ bool CodeLexer::find_close(char open, char close, std::string_view& body) {
       ++depth;
     }
   }
-  unclosed_[static_cast<unsigned char>(close)] = code_.size();
+  unclosed(close) = code_.size();
   return false;
 }
 
@@ -17655,7 +17674,7 @@ bool CodeLexer::read_pattern(CodeToken& token) {
   } else if (behind_value && !names_before_patterns.has(last_name_)) {
     return false;
   }
-  if (at_ < unclosed_['/']) return false;
+  if (at_ < unclosed('/')) return false;
   std::size_t end = at_ + 1;
   for (bool in_class = false; end < code_.size() && code_[end] != '\n'; ++end) {
     const char c = code_[end];
@@ -17669,7 +17688,7 @@ bool CodeLexer::read_pattern(CodeToken& token) {
       break;
   }
   if (end >= code_.size() || code_[end] != '/') {
-    unclosed_['/'] = std::min(end, code_.size());
+    unclosed('/') = std::min(end, code_.size());
     return false;
   }
   const std::string_view body = code_.substr(at_ + 1, end - at_ - 1);
@@ -17688,9 +17707,9 @@ bool CodeLexer::read_long_bracket(CodeToken& token) {
   if (at(0) != '[' || at(level) != '[') return false;
   const std::string close = concat("]%]", {std::string(level - 1, '=')});
   const std::size_t begin = at_ + level + 1;
-  const std::size_t end = at_ < unclosed_[']'] ? npos : code_.find(close, begin);
+  const std::size_t end = at_ < unclosed(']') ? npos : code_.find(close, begin);
   if (end == npos) {
-    unclosed_[']'] = code_.size();
+    unclosed(']') = code_.size();
     return false;
   }
   token.kind = CodeToken::Kind::text;
@@ -17714,7 +17733,7 @@ bool CodeLexer::read_here_document(CodeToken& token) {
   while (is_name_char(at(i + size))) ++size;
   const std::string_view name = code_.substr(std::min(at_ + i, code_.size()), size);
   if (name.empty() || (!indented && !quoted && !(name[0] >= 'A' && name[0] <= 'Z'))) return false;
-  if (at_ < unclosed_['<']) return false;
+  if (at_ < unclosed('<')) return false;
   std::size_t line = std::max(here_end_, std::min(code_.find('\n', at_), code_.size() - 1) + 1);
   const std::size_t begin = line;
   while (line < code_.size()) {
@@ -17735,7 +17754,7 @@ bool CodeLexer::read_here_document(CodeToken& token) {
     }
     line = end + 1;
   }
-  unclosed_['<'] = code_.size();
+  unclosed('<') = code_.size();
   return false;
 }
 
@@ -19474,8 +19493,8 @@ void KnownOutput::note(const Case& judged, const shell::Command& command) {
   const std::string_view name = command.words[0].text;
   const NameTable table = packed_output.table();
   // What else sets variables.
-  if (is_any(name, "read", "mapfile", "readarray", "getopts", "printf", "source", ".", "declare",
-             "local"))
+  if (!variables_.empty() && is_any(name, "read", "mapfile", "readarray", "getopts", "printf",
+                                    "source", ".", "declare", "local"))
     variables_.clear();
   shadowed_ = shadowed_ || name == "alias"sv ||
               (command.own && (name == "getopt"sv || table.find(name) != table.rows));
@@ -19572,6 +19591,8 @@ bool refuse_listed(Subject& subject, bool asks, const std::string& text, const F
     if (!regex.full_match(text)) continue;
     std::string message = concat("%'%'", {listed_message(asks), regex.pattern()});
     if (text != subject.judged.script) append_all(message, " (%)", {shown(text)});
+    if (subject.judged.terms.reasons)
+      append_reason(message, *subject.judged.terms.reasons, regex.pattern());
     const bool own = form.level == 0;
     const std::size_t begin = own ? subject.command.begin : form.words[0].begin;
     std::size_t end = own ? subject.command.end : begin;
@@ -19669,6 +19690,13 @@ const char* listed_name(bool asks) { return asks ? "ask-commands" : "blocked-com
 const char* listed_message(bool asks) {
   return asks ? "Command matches a pattern that a person must approve: "
               : "Command matches blocked pattern: ";
+}
+
+void append_reason(std::string& message,
+                   const std::vector<std::pair<std::string, std::string>>& reasons,
+                   std::string_view pattern) {
+  for (const auto& [of, reason] : reasons)
+    if (of == pattern) return append_all(message, "; %", {printable(reason)});
 }
 
 void check_listed(Subject& subject, const Form& form) {
@@ -20509,7 +20537,8 @@ struct Policy::Compiled {
   std::list<Regex> starts_blocked = {};
   std::uint32_t ask_rules = 0;  // of `rules`
   std::list<Regex> asked = {};
-  Allowance allowance = {};
+  std::vector<std::pair<std::string, std::string>> reasons = {};
+  std::vector<std::string> allowed_patterns = {};
   std::size_t max_command_bytes = 0;
 
   // Each of these gives a refusal, or an allowing verdict when it has no objection.
@@ -20563,18 +20592,67 @@ struct Policy::Compiled {
     if (patterns.empty()) return {};
     for (const Regex& regex : patterns)
       if (regex.match(script)) return {};
-    return refusal("allowed-commands"sv, allowance.message(script), 0, script.size());
+    return refusal("allowed-commands"sv, not_allowed_message(allowed_patterns, allow_usual, script),
+                   0, script.size());
   }
   Verdict check_list(std::string_view script, bool asks, const std::list<Regex>& patterns) const {
     for (const Regex& regex : patterns) {
       if (!regex.match(script)) continue;
       // A match at the start is the leftmost one.
       const auto found = regex.find(script);
+      std::string message = concat("%'%'", {listed_message(asks), regex.pattern()});
+      append_reason(message, reasons, regex.pattern());
       Verdict verdict =
-          refusal(listed_name(asks), concat("%'%'", {listed_message(asks), regex.pattern()}), 0,
-                  found ? found->size() : script.size());
+          refusal(listed_name(asks), std::move(message), 0, found ? found->size() : script.size());
       verdict.must_ask = asks;
       return verdict;
+    }
+    return {};
+  }
+
+  // The pattern with that text, and the key of its list; null: no list has it.
+  const Regex* find_pattern(std::string_view text, std::string_view& key) const {
+    const std::pair<const std::list<Regex>*, std::string_view> lists[] = {
+        {&blocked, "blocked_commands"}, {&asked, "ask_commands"}, {&allowed, "allowed_commands"}};
+    for (const auto& [list, name] : lists) {
+      key = name;
+      for (const Regex& regex : *list)
+        if (regex.pattern() == text) return &regex;
+    }
+    key = "allowed_commands, blocked_commands, ask_commands"sv;
+    return nullptr;
+  }
+  // True if a pattern matches an example as it would match that command: one that allows, if it is
+  // the only one; one that refuses, in any form of the command.
+  bool matches(const Regex& regex, bool allows, const std::string& command) const {
+    Compiled only;
+    only.max_command_bytes = command.size();
+    (allows ? only.allowed : only.blocked).push_back(regex);
+    Judgement judgement;
+    if (compat)
+      judgement.verdict = only.check_compat(command);
+    else
+      only.check_strict(command, {}, {}, false, judgement);
+    return allows ? judgement.verdict.allowed : judgement.verdict.rule == listed_name(false);
+  }
+  Expected<void> check_examples(const PolicyOptions& options) const {
+    for (const auto* examples : {&options.must_match, &options.must_not_match, &options.reasons}) {
+      for (const auto& [pattern, text] : *examples) {
+        std::string_view key;
+        const Regex* const regex = find_pattern(pattern, key);
+        const bool allows = key == "allowed_commands"sv;
+        const bool is_reason = examples == &options.reasons;
+        const bool wanted = examples == &options.must_match;
+        if (!regex || (is_reason && allows))
+          return make_error(
+              ErrorCode::invalid_argument, "%: % has %, and %",
+              {key, in_quotes(pattern), is_reason ? "a reason" : "an example",
+               regex ? "only refusals and questions show one" : "is in none of these lists"});
+        if (!is_reason && matches(*regex, allows, text) != wanted)
+          return make_error(ErrorCode::invalid_argument, "%: % % match its example %",
+                            {key, in_quotes(pattern), wanted ? "does not" : "must not and does",
+                             in_quotes(text)});
+      }
     }
     return {};
   }
@@ -20614,9 +20692,14 @@ struct Policy::Compiled {
  private:
   Terms terms(bool of_code = false) const {
     static const std::list<Regex> none = {};
-    return {rules,   of_code ? none : allowed, !of_code && allow_usual,
-            blocked, allowance,                ask_rules,
-            asked};
+    return {rules,
+            of_code ? none : allowed,
+            !of_code && allow_usual,
+            blocked,
+            allowed_patterns,
+            ask_rules,
+            asked,
+            &reasons};
   }
   static void start_in(std::string_view work_dir, Case& judged, shell::Options& options) {
     if (!starts_with(work_dir, "/"sv)) return;
@@ -20656,7 +20739,7 @@ struct Policy::Compiled {
       const shell::Definition& definition = outcome.definitions.front();
       judged.refuse_as(allowed_rank, "allowed-commands",
                        concat("% (not allowed: it defines the %%)",
-                              {allowance.message(definition.name),
+                              {not_allowed_message(allowed_patterns, allow_usual, definition.name),
                                definition.alias ? "alias " : "function ", shown(definition.name)}),
                        definition.begin, definition.end);
     }
@@ -20706,9 +20789,11 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   }
   if (!done) return done.error();
 
-  compiled->allowance = {options.allowed, options.allow_usual};
+  compiled->allowed_patterns = options.allowed;
   compiled->allow_usual = options.allow_usual;
   compiled->max_command_bytes = options.max_command_bytes;
+  if (auto examples = compiled->check_examples(options); !examples) return examples.failure();
+  compiled->reasons = options.reasons;
   return Policy(std::move(compiled));
 }
 
@@ -22315,9 +22400,11 @@ void check_allowed(Subject& subject) {
     return;
   std::string text = with_assignments(subject.command, join(subject.whole()));
   if (subject.command.words.empty() && !text.empty()) text.pop_back();
+  const Terms& terms = subject.judged.terms;
   subject.judged.refuse_as(
       allowed_rank, "allowed-commands",
-      concat("% (not allowed: %)", {subject.judged.terms.allowance.message(text), shown(text)}),
+      concat("% (not allowed: %)",
+             {not_allowed_message(terms.allowed_patterns, terms.allow_usual, text), shown(text)}),
       subject.command.begin, subject.command.end);
 }
 
@@ -38799,7 +38886,9 @@ struct Executor::Gate {
 //   cancelled before or during the call   cancelled, whatever the answer is   ask()
 //   the answer is no, or there is none    refused, with the rule that asked   ask()
 //   the answer is once                    it runs; the same is asked again    ask()
+//   a file that it runs has changed       refused: it may be asked again      ask()
 //   the answer is session                 it runs; its print is remembered    ask()
+//   the answer is prefix                  it runs; that of its prefix is      ask()
 //
 // What holds: no mutex is held while a person is asked, so that several may be asked at a time, and
 // the command has no slot yet. All copies of an executor share the prints, of which the oldest goes
@@ -38813,7 +38902,7 @@ namespace {
 // What must be the same for an approval to hold. Each text has its size before it, so that no two
 // commands have one print.
 std::string print_of(const Approval& approval, const Command& command,
-                     const std::vector<std::string>& unset) {
+                     const std::vector<std::string>& unset, const std::string& contents) {
   std::string print;
   const auto add = [&print](std::string_view text) { append_all(print, {text.size(), ":", text}); };
   for (const std::string* text :
@@ -38826,7 +38915,90 @@ std::string print_of(const Approval& approval, const Command& command,
     add(value);
   }
   for (const std::string& variable : unset) add(variable);
+  add(contents);
   return sha256(print);
+}
+
+// The print of an approval, and that of its prefix; without a prefix this is empty.
+std::pair<std::string, std::string> prints_of(const Approval& approval, const Command& command,
+                                              const std::vector<std::string>& unset,
+                                              const std::string& contents) {
+  std::pair<std::string, std::string> prints(print_of(approval, command, unset, contents), "");
+  if (approval.prefix.empty()) return prints;
+  Approval general = approval;
+  general.command = approval.prefix;
+  general.message = "prefix";
+  prints.second = print_of(general, command, unset, contents);
+  return prints;
+}
+
+// Programs whose first word says what they do.
+constexpr auto programs_with_commands = NameSet{
+    "apt",    "apt-get", "aws",    "brew",   "bundle", "cargo",     "conda",     "docker", "dotnet",
+    "gcloud", "gh",      "git",    "go",     "helm",   "kubectl",   "mvn",       "npm",    "pip",
+    "pip3",   "pnpm",    "podman", "poetry", "rustup", "systemctl", "terraform", "uv",     "yarn"};
+// Programs that run the file which is their first operand.
+constexpr auto file_runners =
+    NameSet{".",   "ash",    "bash",    "dash", "ksh", "lua",    "node", "perl",
+            "php", "python", "python3", "ruby", "sh",  "source", "zsh"};
+
+// The two words that a plain command begins with; empty: it is none.
+std::string prefix_of(std::string_view command) {
+  const bool is_plain = all_are(command, [](char c) {
+    return is_name_char(c) || "/.:=@%+,- "sv.find(c) != std::string_view::npos;
+  });
+  const std::string_view name = take_part(command, ' ');
+  const std::string_view verb = take_part(command, ' ');
+  const bool is_verb =
+      !verb.empty() && all_are(verb, [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; });
+  if (!is_plain || !is_verb || verb[0] == '-' || !programs_with_commands.has(name)) return {};
+  return concat("% %", {name, verb});
+}
+
+// The words of commands that name a file which is run.
+std::vector<std::string> files_run_by(const std::vector<SimpleCommand>& commands) {
+  constexpr std::size_t most = 16;
+  std::vector<std::string> files;
+  for (const SimpleCommand& command : commands) {
+    if (command.words.empty() || files.size() == most) continue;
+    const std::string& name = command.words[0];
+    if (name.find('/') != std::string::npos) files.push_back(name);
+    if (!file_runners.has(base_name(name))) continue;
+    for (std::size_t i = 1; i < command.words.size(); ++i) {
+      const std::string& word = command.words[i];
+      if (is_any(word, "-c", "-e", "-m", "-s")) break;
+      if (starts_with(word, "-"sv)) continue;
+      files.push_back(word);
+      break;
+    }
+  }
+  return files;
+}
+
+// Keeps the files that lie in the workspace; gives what is in them, as hashes.
+std::string contents_of(std::vector<std::string>& files, const std::string& work_dir,
+                        const std::string& workspace) {
+  constexpr std::size_t longest = std::size_t{16} << 20;
+  std::string contents;
+  std::vector<std::string> kept;
+  for (std::string& file : files) {
+    const auto path = canonical_path(file, work_dir);
+    struct stat status {};
+    if (!path || !codeexec::is_within(*path, workspace) || ::stat(path->c_str(), &status) != 0 ||
+        !S_ISREG(status.st_mode))
+      continue;
+    const auto text = read_whole_file(*path, longest, {});
+    append_all(contents, {path->size(), ":", *path, text ? sha256(*text) : std::string("unread")});
+    kept.push_back(std::move(file));
+  }
+  files = std::move(kept);
+  return contents;
+}
+
+const char* name_of_answer(const Approval& approval, bool for_prefix) {
+  if (!approval.allowed) return "no";
+  if (for_prefix) return "prefix";
+  return approval.for_session ? "session" : "once";
 }
 
 }  // namespace
@@ -38851,10 +39023,20 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
   approval.rule = question.rule;
   approval.message = question.message;
   approval.given = &command;
-  const std::string print = print_of(approval, command, unset);
+  std::vector<std::string> files;
+  const auto look_at_files = [&] {
+    return contents_of(files, result.work_dir, gate.options.workspace);
+  };
+  if (command.code.empty() && !gate.elsewhere)
+    files = files_run_by(gate.guard->judge(result.command, result.work_dir, true).commands);
+  const std::string contents = look_at_files();
+  approval.runs = files;
+  if (command.code.empty() && command.input.empty() && approval.runs.empty())
+    approval.prefix = prefix_of(result.command);
+  const auto [print, prefix_print] = prints_of(approval, command, unset, contents);
   {
     const std::lock_guard<std::mutex> lock(gate.approvals_mutex);
-    if (is_one_of(print, gate.approvals)) {
+    if (is_one_of(print, gate.approvals) || is_one_of(prefix_print, gate.approvals)) {
       result.answer = "remembered";
       return;
     }
@@ -38873,7 +39055,8 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
   on_ask(approval);
   constexpr std::size_t longest_name = 1024;
   result.asked = to_utf8(utf8_prefix(approval.asked, longest_name));
-  result.answer = !approval.allowed ? "no" : approval.for_session ? "session" : "once";
+  const bool for_prefix = approval.for_prefix && !prefix_print.empty();
+  result.answer = name_of_answer(approval, for_prefix);
   if (cancelled()) return;
   if (!approval.allowed) {
     const bool asked = approval.problem.empty();
@@ -38882,10 +39065,14 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
                   : "Command needs the approval of a person, and ",
             approval.problem, question.message},
            question.begin, question.end);
-  } else if (approval.for_session) {
+  } else if (look_at_files() != contents) {
+    reject(question.rule,
+           "A file that the command runs was changed while a person was asked: try again; %",
+           {question.message}, question.begin, question.end);
+  } else if (approval.for_session || for_prefix) {
     const std::lock_guard<std::mutex> lock(gate.approvals_mutex);
     if (gate.approvals.size() == Gate::max_approvals) gate.approvals.erase(gate.approvals.begin());
-    gate.approvals.push_back(print);
+    gate.approvals.push_back(for_prefix ? prefix_print : print);
   }
 }
 
@@ -40094,6 +40281,9 @@ Expected<std::shared_ptr<const Guard>> guard_of(const ExecutorOptions& options,
       {"disabled_rules", !policy.disabled_rules.empty()},
       {"ask_commands", !policy.ask_commands.empty()},
       {"ask_rules", !policy.ask_rules.empty()},
+      {"reasons", !policy.reasons.empty()},
+      {"must_match", !policy.must_match.empty()},
+      {"must_not_match", !policy.must_not_match.empty()},
       {"max_command_bytes", policy.max_command_bytes != PolicyOptions().max_command_bytes},
       {"delete_guard", options.delete_guard && !wings.own_guard},
       {"roots that are not writable", reads_only && !wings.own_guard}};
@@ -63192,10 +63382,18 @@ std::string question_of(const Approval& approval, const Executor* executor) {
   append_marked(question, "Its standard input", masked(given.input));
   append_marked(question, "With these variables", masked(variables));
   append_marked(question, "Folder", approval.work_dir);
+  append_marked(question, "It runs these files, which can change; then it is asked again",
+                masked(joined(approval.runs, "\n"sv)));
   append_marked(question, concat("Asked because of %", {approval.rule}), approval.message);
   question +=
       "\nonce: it runs now. session: it runs, and exactly the same is not asked again until the "
-      "server ends. no: it does not run, and the model is told so.";
+      "server ends. ";
+  if (!approval.prefix.empty())
+    append_all(question,
+               "prefix: it runs, and in this folder no command that begins with `%` is asked about "
+               "again for the same rule. ",
+               {approval.prefix});
+  question += "no: it does not run, and the model is told so.";
   const auto lines = std::count(question.begin(), question.end(), '\n');
   return question.size() > longest_question || lines > most_question_lines ? "" : question;
 }
@@ -63240,7 +63438,9 @@ void ask_client(const mcp::Call& call, Approval& approval, std::chrono::millisec
         concat("a question of more than % bytes or % lines is not asked: give what needs it "
                "as a short command of its own",
                {longest_question, most_question_lines}));
-  const Json choices = Json::array({"once", "session", "no"});
+  Json choices = Json::array({"once", "session"});
+  if (!approval.prefix.empty()) choices.push_back("prefix");
+  choices.push_back("no");
   const Json schema = Json::object(
       {{"type", "object"},
        {"properties",
@@ -63261,7 +63461,9 @@ void ask_client(const mcp::Call& call, Approval& approval, std::chrono::millisec
   if (action == "decline") return no("the client declined, for its user or by itself");
   if (text == "no") return;
   approval.for_session = text == "session";
-  approval.allowed = action == "accept" && (text == "once" || approval.for_session);
+  approval.for_prefix = text == "prefix" && !approval.prefix.empty();
+  approval.allowed =
+      action == "accept" && (text == "once" || approval.for_session || approval.for_prefix);
   if (!approval.allowed) no("the client's answer was none of once, session and no");
 }
 
@@ -64115,7 +64317,8 @@ int check(const Executor& executor, const std::string& script) {
 // The configuration file: a JSON object with a key for each option.
 //
 // A key is the option's name with `_` for `-`. It may begin with command_line_, and some options
-// have another key besides: those are the names that MassGen's configurations use.
+// have another key besides: those are the names that MassGen's configurations use. A pattern of
+// commands is a text, or an object with a reason and examples.
 
 namespace {
 
@@ -64151,6 +64354,67 @@ Expected<std::vector<std::string>> config_words(std::string_view label, const Js
   if (!is_scalar(value)) return bad_value(label, value.dump(), "a value this key can have"sv);
   words.push_back(word(value));
   return words;
+}
+
+// A pattern that is written as an object: {"pattern": "git push.*", "reason": "ask first",
+// "match": ["git push -f"], "not_match": ["git pull"]}, or with {"prefix": ["git", "push"]} in
+// place of the pattern. Gives the pattern; the rest is kept in the policy.
+Expected<std::string> take_pattern(std::string_view label, const Json& object,
+                                   PolicyOptions& policy) {
+  const auto is_text = [](const Json& item) {
+    return item.is_string() && !item.has_lone_surrogate() && !item.as_string().empty();
+  };
+  std::string pattern;
+  for (const Json& word : object["prefix"sv].items()) {
+    if (!pattern.empty()) pattern += ' ';
+    for (const char c : word.as_string()) {
+      if ("\\^$.|?*+()[]{}"sv.find(c) != std::string_view::npos) pattern += '\\';
+      pattern += c;
+    }
+  }
+  if (!pattern.empty()) pattern += "( .*)?";
+  if (is_text(object["pattern"sv])) pattern = object["pattern"sv].as_string();
+  for (const Json::Member& member : object.members()) {
+    const bool one = is_any(member.name, "pattern", "reason");
+    const bool several = is_any(member.name, "prefix", "match", "not_match");
+    if (!one && !several)
+      return make_error(ErrorCode::invalid_argument,
+                        "%: unknown key % of a pattern; there are pattern, prefix, reason, match "
+                        "and not_match",
+                        {label, in_quotes(member.name)});
+    bool fits = one ? is_text(member.value) : member.value.is_array();
+    if (several)
+      for (const Json& item : member.value.items()) fits = fits && is_text(item);
+    if (!fits)
+      return make_error(ErrorCode::invalid_argument, "%: % of a pattern must be %",
+                        {label, member.name, one ? "a string" : "a list of strings"});
+  }
+  const bool given = object.find("pattern") != nullptr;
+  if (pattern.empty() || given == (object.find("prefix") != nullptr))
+    return make_error(ErrorCode::invalid_argument,
+                      "%: a pattern needs either a pattern or a prefix, and % has not",
+                      {label, in_quotes(object.dump())});
+  if (object.find("reason")) policy.reasons.push_back({pattern, object["reason"sv].as_string()});
+  for (const Json& example : object["match"sv].items())
+    policy.must_match.push_back({pattern, example.as_string()});
+  for (const Json& example : object["not_match"sv].items())
+    policy.must_not_match.push_back({pattern, example.as_string()});
+  return pattern;
+}
+
+// The same list with the texts of its patterns.
+Expected<Json> take_patterns(std::string_view label, const Json& list, PolicyOptions& policy) {
+  Json texts = Json::array({});
+  for (const Json& item : list.items()) {
+    if (!item.is_object()) {
+      texts.push_back(item);
+      continue;
+    }
+    auto pattern = take_pattern(label, item, policy);
+    if (!pattern) return pattern.failure();
+    texts.push_back(*std::move(pattern));
+  }
+  return texts;
 }
 
 // Returns the shape that the value should have, or null when it has it. Lists must be written as
@@ -64204,7 +64468,11 @@ Expected<void> take_key(const std::string& path, const Json::Member& member, Ser
     return bad_value(label, member.value.dump(), shape);
   if (option->kind() == Option::json)
     return set_option(label, {member.value.dump()}, *option, config);
-  auto words = config_words(label, member.value);
+  const bool patterns =
+      is_any(option->name(), "allowed-commands", "blocked-commands", "ask-commands");
+  auto value = patterns ? take_patterns(label, member.value, config.local.policy) : member.value;
+  if (!value) return value.failure();
+  auto words = config_words(label, *value);
   if (!words) return words.failure();
   return set_option(label, *words, *option, config);
 }

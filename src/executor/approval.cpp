@@ -8,7 +8,9 @@
 //   cancelled before or during the call   cancelled, whatever the answer is   ask()
 //   the answer is no, or there is none    refused, with the rule that asked   ask()
 //   the answer is once                    it runs; the same is asked again    ask()
+//   a file that it runs has changed       refused: it may be asked again      ask()
 //   the answer is session                 it runs; its print is remembered    ask()
+//   the answer is prefix                  it runs; that of its prefix is      ask()
 //
 // What holds: no mutex is held while a person is asked, so that several may be asked at a time, and
 // the command has no slot yet. All copies of an executor share the prints, of which the oldest goes
@@ -19,6 +21,8 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "base/names_internal.hpp"
+#include "paths/paths.hpp"
 #include "policy/policy.hpp"
 #include "process/start_internal.hpp"
 
@@ -30,7 +34,7 @@ namespace {
 // What must be the same for an approval to hold. Each text has its size before it, so that no two
 // commands have one print.
 std::string print_of(const Approval& approval, const Command& command,
-                     const std::vector<std::string>& unset) {
+                     const std::vector<std::string>& unset, const std::string& contents) {
   std::string print;
   const auto add = [&print](std::string_view text) { append_all(print, {text.size(), ":", text}); };
   for (const std::string* text :
@@ -43,7 +47,90 @@ std::string print_of(const Approval& approval, const Command& command,
     add(value);
   }
   for (const std::string& variable : unset) add(variable);
+  add(contents);
   return sha256(print);
+}
+
+// The print of an approval, and that of its prefix; without a prefix this is empty.
+std::pair<std::string, std::string> prints_of(const Approval& approval, const Command& command,
+                                              const std::vector<std::string>& unset,
+                                              const std::string& contents) {
+  std::pair<std::string, std::string> prints(print_of(approval, command, unset, contents), "");
+  if (approval.prefix.empty()) return prints;
+  Approval general = approval;
+  general.command = approval.prefix;
+  general.message = "prefix";
+  prints.second = print_of(general, command, unset, contents);
+  return prints;
+}
+
+// Programs whose first word says what they do.
+constexpr auto programs_with_commands = NameSet{
+    "apt",    "apt-get", "aws",    "brew",   "bundle", "cargo",     "conda",     "docker", "dotnet",
+    "gcloud", "gh",      "git",    "go",     "helm",   "kubectl",   "mvn",       "npm",    "pip",
+    "pip3",   "pnpm",    "podman", "poetry", "rustup", "systemctl", "terraform", "uv",     "yarn"};
+// Programs that run the file which is their first operand.
+constexpr auto file_runners =
+    NameSet{".",   "ash",    "bash",    "dash", "ksh", "lua",    "node", "perl",
+            "php", "python", "python3", "ruby", "sh",  "source", "zsh"};
+
+// The two words that a plain command begins with; empty: it is none.
+std::string prefix_of(std::string_view command) {
+  const bool is_plain = all_are(command, [](char c) {
+    return is_name_char(c) || "/.:=@%+,- "sv.find(c) != std::string_view::npos;
+  });
+  const std::string_view name = take_part(command, ' ');
+  const std::string_view verb = take_part(command, ' ');
+  const bool is_verb =
+      !verb.empty() && all_are(verb, [](char c) { return (c >= 'a' && c <= 'z') || c == '-'; });
+  if (!is_plain || !is_verb || verb[0] == '-' || !programs_with_commands.has(name)) return {};
+  return concat("% %", {name, verb});
+}
+
+// The words of commands that name a file which is run.
+std::vector<std::string> files_run_by(const std::vector<SimpleCommand>& commands) {
+  constexpr std::size_t most = 16;
+  std::vector<std::string> files;
+  for (const SimpleCommand& command : commands) {
+    if (command.words.empty() || files.size() == most) continue;
+    const std::string& name = command.words[0];
+    if (name.find('/') != std::string::npos) files.push_back(name);
+    if (!file_runners.has(base_name(name))) continue;
+    for (std::size_t i = 1; i < command.words.size(); ++i) {
+      const std::string& word = command.words[i];
+      if (is_any(word, "-c", "-e", "-m", "-s")) break;
+      if (starts_with(word, "-"sv)) continue;
+      files.push_back(word);
+      break;
+    }
+  }
+  return files;
+}
+
+// Keeps the files that lie in the workspace; gives what is in them, as hashes.
+std::string contents_of(std::vector<std::string>& files, const std::string& work_dir,
+                        const std::string& workspace) {
+  constexpr std::size_t longest = std::size_t{16} << 20;
+  std::string contents;
+  std::vector<std::string> kept;
+  for (std::string& file : files) {
+    const auto path = canonical_path(file, work_dir);
+    struct stat status {};
+    if (!path || !codeexec::is_within(*path, workspace) || ::stat(path->c_str(), &status) != 0 ||
+        !S_ISREG(status.st_mode))
+      continue;
+    const auto text = read_whole_file(*path, longest, {});
+    append_all(contents, {path->size(), ":", *path, text ? sha256(*text) : std::string("unread")});
+    kept.push_back(std::move(file));
+  }
+  files = std::move(kept);
+  return contents;
+}
+
+const char* name_of_answer(const Approval& approval, bool for_prefix) {
+  if (!approval.allowed) return "no";
+  if (for_prefix) return "prefix";
+  return approval.for_session ? "session" : "once";
 }
 
 }  // namespace
@@ -68,10 +155,20 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
   approval.rule = question.rule;
   approval.message = question.message;
   approval.given = &command;
-  const std::string print = print_of(approval, command, unset);
+  std::vector<std::string> files;
+  const auto look_at_files = [&] {
+    return contents_of(files, result.work_dir, gate.options.workspace);
+  };
+  if (command.code.empty() && !gate.elsewhere)
+    files = files_run_by(gate.guard->judge(result.command, result.work_dir, true).commands);
+  const std::string contents = look_at_files();
+  approval.runs = files;
+  if (command.code.empty() && command.input.empty() && approval.runs.empty())
+    approval.prefix = prefix_of(result.command);
+  const auto [print, prefix_print] = prints_of(approval, command, unset, contents);
   {
     const std::lock_guard<std::mutex> lock(gate.approvals_mutex);
-    if (is_one_of(print, gate.approvals)) {
+    if (is_one_of(print, gate.approvals) || is_one_of(prefix_print, gate.approvals)) {
       result.answer = "remembered";
       return;
     }
@@ -90,7 +187,8 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
   on_ask(approval);
   constexpr std::size_t longest_name = 1024;
   result.asked = to_utf8(utf8_prefix(approval.asked, longest_name));
-  result.answer = !approval.allowed ? "no" : approval.for_session ? "session" : "once";
+  const bool for_prefix = approval.for_prefix && !prefix_print.empty();
+  result.answer = name_of_answer(approval, for_prefix);
   if (cancelled()) return;
   if (!approval.allowed) {
     const bool asked = approval.problem.empty();
@@ -99,10 +197,14 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
                   : "Command needs the approval of a person, and ",
             approval.problem, question.message},
            question.begin, question.end);
-  } else if (approval.for_session) {
+  } else if (look_at_files() != contents) {
+    reject(question.rule,
+           "A file that the command runs was changed while a person was asked: try again; %",
+           {question.message}, question.begin, question.end);
+  } else if (approval.for_session || for_prefix) {
     const std::lock_guard<std::mutex> lock(gate.approvals_mutex);
     if (gate.approvals.size() == Gate::max_approvals) gate.approvals.erase(gate.approvals.begin());
-    gate.approvals.push_back(print);
+    gate.approvals.push_back(for_prefix ? prefix_print : print);
   }
 }
 

@@ -49,6 +49,12 @@ struct Approval {
   std::string work_dir = {};
   std::string rule = {};     // and message: of the Verdict
   std::string message = {};  // why it is asked
+  // What the command begins with, where the answer may hold for all that do: `git push`. Empty for
+  // what is more than one plain command, and for programs without commands of their own.
+  std::string prefix = {};
+  // Files of the workspace that it runs, as it names them: other commands may change them. The
+  // answer holds as long as they stay as they are.
+  std::vector<std::string> runs = {};
   // The command, with the folder and variables of its session: what it runs besides the text, and
   // its caller. Not masked; valid during the call.
   const Command* given = nullptr;
@@ -56,8 +62,12 @@ struct Approval {
   bool allowed = false;
   // With `allowed`: it runs unasked from now on, with this executor and its copies, as long as all
   // of this is the same: rule and message, work_dir, command, code, input, interpreter, and the
-  // variables of the command and its Session. The last 1,000 such answers are remembered.
+  // variables of the command and its Session, and the content of `runs`. The last 1,000 such
+  // answers are remembered.
   bool for_session = false;
+  // With `allowed`: the same for all commands with this `prefix`, and with the same rule, work_dir
+  // and variables.
+  bool for_prefix = false;
   // Who was asked, for the audit record, of which 1 KiB is kept.
   std::string asked = {};
   // Of a command that is not allowed: why there was no answer, as a part of a sentence that the

@@ -52,6 +52,10 @@ const char* listed_message(bool asks);
 // more there are. `usual`: the usual commands are allowed, too.
 std::string not_allowed_message(const std::vector<std::string>& patterns, bool usual,
                                 std::string_view command);
+// Adds why a pattern is there, if that was said.
+void append_reason(std::string& message,
+                   const std::vector<std::pair<std::string, std::string>>& reasons,
+                   std::string_view pattern);
 
 // What a policy was compiled to, as far as judging a script needs it.
 struct Terms {
@@ -62,6 +66,7 @@ struct Terms {
   const std::vector<std::string>& allowed_patterns;  // as the operator wrote them
   std::uint32_t ask_rules = 0;                       // the bits of those in force that ask
   const std::list<Regex>& asked;
+  const std::vector<std::pair<std::string, std::string>>* reasons = nullptr;
 
   bool allows_all() const { return allowed.empty() && !allow_usual; }
 };

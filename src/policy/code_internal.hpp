@@ -134,6 +134,7 @@ class CodeLexer {
   bool ambiguous_ = false;
   // Up to where a quote or bracket was looked for, and not found.
   std::size_t unclosed_[256] = {};
+  std::size_t& unclosed(char c) { return unclosed_[static_cast<unsigned char>(c)]; }
   CodeToken::Kind last_ = CodeToken::Kind::end;
   char last_mark_ = '\n';
   std::string_view last_name_ = {};

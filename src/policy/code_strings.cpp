@@ -93,7 +93,7 @@ bool CodeLexer::read_text(CodeToken& token) {
 // From the opening quote to behind the closing one. `formatted`: what stands in braces may have
 // quotes of its own.
 bool CodeLexer::read_quoted(CodeToken& token, char quote, bool raw, bool formatted) {
-  if (at_ < unclosed_[static_cast<unsigned char>(quote)]) return false;
+  if (at_ < unclosed(quote)) return false;
   const std::string_view three = code_.substr(at_, 3);
   const bool is_triple =
       is(Language::python) && three.size() == 3 && three[1] == quote && three[2] == quote;
@@ -106,21 +106,21 @@ bool CodeLexer::read_quoted(CodeToken& token, char quote, bool raw, bool formatt
     const char c = code_[end];
     if (c == quote && (!is_triple || code_.substr(end, 3) == three)) break;
     if (c == '\n' && one_line) break;
-    const bool opens = formatted && end >= unclosed_['{'] && c == '{' &&
+    const bool opens = formatted && end >= unclosed('{') && c == '{' &&
                        (is(Language::python) || code_[end - 1] != '\\');
     const bool twice = is(Language::python) && end + 1 < code_.size() && code_[end + 1] == '{';
     if (c == '\\') {
       end += 2;
     } else if (opens && !twice) {
       const std::size_t behind = behind_braces(code_, end + 1);
-      if (behind == npos) unclosed_['{'] = code_.size();
+      if (behind == npos) unclosed('{') = code_.size();
       end = behind == npos ? end + 1 : behind;
     } else {
       end += opens ? 2U : 1U;
     }
   }
   if (end >= code_.size() || code_[end] != quote) {
-    unclosed_[static_cast<unsigned char>(quote)] = std::min(end, code_.size());
+    unclosed(quote) = std::min(end, code_.size());
     return false;
   }
   const std::string_view body = code_.substr(at_ + marks, end - at_ - marks);
@@ -131,7 +131,7 @@ bool CodeLexer::read_quoted(CodeToken& token, char quote, bool raw, bool formatt
 }
 
 bool CodeLexer::find_close(char open, char close, std::string_view& body) {
-  if (at_ < unclosed_[static_cast<unsigned char>(close)]) return false;
+  if (at_ < unclosed(close)) return false;
   std::size_t depth = 1;
   for (std::size_t end = at_; end < code_.size(); ++end) {
     const char c = code_[end];
@@ -145,7 +145,7 @@ bool CodeLexer::find_close(char open, char close, std::string_view& body) {
       ++depth;
     }
   }
-  unclosed_[static_cast<unsigned char>(close)] = code_.size();
+  unclosed(close) = code_.size();
   return false;
 }
 
@@ -243,7 +243,7 @@ bool CodeLexer::read_pattern(CodeToken& token) {
   } else if (behind_value && !names_before_patterns.has(last_name_)) {
     return false;
   }
-  if (at_ < unclosed_['/']) return false;
+  if (at_ < unclosed('/')) return false;
   std::size_t end = at_ + 1;
   for (bool in_class = false; end < code_.size() && code_[end] != '\n'; ++end) {
     const char c = code_[end];
@@ -257,7 +257,7 @@ bool CodeLexer::read_pattern(CodeToken& token) {
       break;
   }
   if (end >= code_.size() || code_[end] != '/') {
-    unclosed_['/'] = std::min(end, code_.size());
+    unclosed('/') = std::min(end, code_.size());
     return false;
   }
   const std::string_view body = code_.substr(at_ + 1, end - at_ - 1);
@@ -276,9 +276,9 @@ bool CodeLexer::read_long_bracket(CodeToken& token) {
   if (at(0) != '[' || at(level) != '[') return false;
   const std::string close = concat("]%]", {std::string(level - 1, '=')});
   const std::size_t begin = at_ + level + 1;
-  const std::size_t end = at_ < unclosed_[']'] ? npos : code_.find(close, begin);
+  const std::size_t end = at_ < unclosed(']') ? npos : code_.find(close, begin);
   if (end == npos) {
-    unclosed_[']'] = code_.size();
+    unclosed(']') = code_.size();
     return false;
   }
   token.kind = CodeToken::Kind::text;
@@ -302,7 +302,7 @@ bool CodeLexer::read_here_document(CodeToken& token) {
   while (is_name_char(at(i + size))) ++size;
   const std::string_view name = code_.substr(std::min(at_ + i, code_.size()), size);
   if (name.empty() || (!indented && !quoted && !(name[0] >= 'A' && name[0] <= 'Z'))) return false;
-  if (at_ < unclosed_['<']) return false;
+  if (at_ < unclosed('<')) return false;
   std::size_t line = std::max(here_end_, std::min(code_.find('\n', at_), code_.size() - 1) + 1);
   const std::size_t begin = line;
   while (line < code_.size()) {
@@ -323,7 +323,7 @@ bool CodeLexer::read_here_document(CodeToken& token) {
     }
     line = end + 1;
   }
-  unclosed_['<'] = code_.size();
+  unclosed('<') = code_.size();
   return false;
 }
 

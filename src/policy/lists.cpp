@@ -31,6 +31,8 @@ bool refuse_listed(Subject& subject, bool asks, const std::string& text, const F
     if (!regex.full_match(text)) continue;
     std::string message = concat("%'%'", {listed_message(asks), regex.pattern()});
     if (text != subject.judged.script) append_all(message, " (%)", {shown(text)});
+    if (subject.judged.terms.reasons)
+      append_reason(message, *subject.judged.terms.reasons, regex.pattern());
     const bool own = form.level == 0;
     const std::size_t begin = own ? subject.command.begin : form.words[0].begin;
     std::size_t end = own ? subject.command.end : begin;
@@ -128,6 +130,13 @@ const char* listed_name(bool asks) { return asks ? "ask-commands" : "blocked-com
 const char* listed_message(bool asks) {
   return asks ? "Command matches a pattern that a person must approve: "
               : "Command matches blocked pattern: ";
+}
+
+void append_reason(std::string& message,
+                   const std::vector<std::pair<std::string, std::string>>& reasons,
+                   std::string_view pattern) {
+  for (const auto& [of, reason] : reasons)
+    if (of == pattern) return append_all(message, "; %", {printable(reason)});
 }
 
 void check_listed(Subject& subject, const Form& form) {

@@ -92,6 +92,7 @@ struct Policy::Compiled {
   std::list<Regex> starts_blocked = {};
   std::uint32_t ask_rules = 0;  // of `rules`
   std::list<Regex> asked = {};
+  std::vector<std::pair<std::string, std::string>> reasons = {};
   std::vector<std::string> allowed_patterns = {};
   std::size_t max_command_bytes = 0;
 
@@ -154,11 +155,59 @@ struct Policy::Compiled {
       if (!regex.match(script)) continue;
       // A match at the start is the leftmost one.
       const auto found = regex.find(script);
+      std::string message = concat("%'%'", {listed_message(asks), regex.pattern()});
+      append_reason(message, reasons, regex.pattern());
       Verdict verdict =
-          refusal(listed_name(asks), concat("%'%'", {listed_message(asks), regex.pattern()}), 0,
-                  found ? found->size() : script.size());
+          refusal(listed_name(asks), std::move(message), 0, found ? found->size() : script.size());
       verdict.must_ask = asks;
       return verdict;
+    }
+    return {};
+  }
+
+  // The pattern with that text, and the key of its list; null: no list has it.
+  const Regex* find_pattern(std::string_view text, std::string_view& key) const {
+    const std::pair<const std::list<Regex>*, std::string_view> lists[] = {
+        {&blocked, "blocked_commands"}, {&asked, "ask_commands"}, {&allowed, "allowed_commands"}};
+    for (const auto& [list, name] : lists) {
+      key = name;
+      for (const Regex& regex : *list)
+        if (regex.pattern() == text) return &regex;
+    }
+    key = "allowed_commands, blocked_commands, ask_commands"sv;
+    return nullptr;
+  }
+  // True if a pattern matches an example as it would match that command: one that allows, if it is
+  // the only one; one that refuses, in any form of the command.
+  bool matches(const Regex& regex, bool allows, const std::string& command) const {
+    Compiled only;
+    only.max_command_bytes = command.size();
+    (allows ? only.allowed : only.blocked).push_back(regex);
+    Judgement judgement;
+    if (compat)
+      judgement.verdict = only.check_compat(command);
+    else
+      only.check_strict(command, {}, {}, false, judgement);
+    return allows ? judgement.verdict.allowed : judgement.verdict.rule == listed_name(false);
+  }
+  Expected<void> check_examples(const PolicyOptions& options) const {
+    for (const auto* examples : {&options.must_match, &options.must_not_match, &options.reasons}) {
+      for (const auto& [pattern, text] : *examples) {
+        std::string_view key;
+        const Regex* const regex = find_pattern(pattern, key);
+        const bool allows = key == "allowed_commands"sv;
+        const bool is_reason = examples == &options.reasons;
+        const bool wanted = examples == &options.must_match;
+        if (!regex || (is_reason && allows))
+          return make_error(
+              ErrorCode::invalid_argument, "%: % has %, and %",
+              {key, in_quotes(pattern), is_reason ? "a reason" : "an example",
+               regex ? "only refusals and questions show one" : "is in none of these lists"});
+        if (!is_reason && matches(*regex, allows, text) != wanted)
+          return make_error(ErrorCode::invalid_argument, "%: % % match its example %",
+                            {key, in_quotes(pattern), wanted ? "does not" : "must not and does",
+                             in_quotes(text)});
+      }
     }
     return {};
   }
@@ -198,9 +247,14 @@ struct Policy::Compiled {
  private:
   Terms terms(bool of_code = false) const {
     static const std::list<Regex> none = {};
-    return {rules,   of_code ? none : allowed, !of_code && allow_usual,
-            blocked, allowed_patterns,         ask_rules,
-            asked};
+    return {rules,
+            of_code ? none : allowed,
+            !of_code && allow_usual,
+            blocked,
+            allowed_patterns,
+            ask_rules,
+            asked,
+            &reasons};
   }
   static void start_in(std::string_view work_dir, Case& judged, shell::Options& options) {
     if (!starts_with(work_dir, "/"sv)) return;
@@ -293,6 +347,8 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   compiled->allowed_patterns = options.allowed;
   compiled->allow_usual = options.allow_usual;
   compiled->max_command_bytes = options.max_command_bytes;
+  if (auto examples = compiled->check_examples(options); !examples) return examples.failure();
+  compiled->reasons = options.reasons;
   return Policy(std::move(compiled));
 }
 

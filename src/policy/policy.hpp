@@ -56,6 +56,12 @@ struct PolicyOptions {
   // a blocked command could hide there. A rule that enable_sudo switches off is asked about, too.
   std::vector<std::string> ask_commands = {};
   std::vector<std::string> ask_rules = {};
+  // Of patterns of these lists, each with the text of its pattern: why, for the model to read in a
+  // refusal or question of `blocked` and `ask_commands`; commands that it must match, in any of the
+  // forms that are judged, and such that it must not. create() tries them.
+  std::vector<std::pair<std::string, std::string>> reasons = {};
+  std::vector<std::pair<std::string, std::string>> must_match = {};
+  std::vector<std::pair<std::string, std::string>> must_not_match = {};
   std::size_t max_command_bytes = std::size_t{16} << 20;  // longer commands are refused
 };
 
@@ -165,8 +171,8 @@ class Policy final : public Guard {
   // Fails when a pattern is none, or a rule is unknown. The message names the configuration key
   // (allowed_commands, blocked_commands, ask_commands, disabled_rules, ask_rules), the value and
   // the place in it. Fails also for a rule of ask_rules that is in disabled_rules, or has no
-  // pattern in compat mode; and for allow_usual in compat mode, which judges a script by its first
-  // words.
+  // pattern in compat mode; for allow_usual in compat mode, which judges a script by its first
+  // words; and for a pattern that contradicts its examples, or that is in no list.
   static Expected<Policy> create(const PolicyOptions& options);
 
   // Judges a script for the shell. In this order, and the first refusal stands: length, NUL bytes,

@@ -93,10 +93,18 @@ std::string question_of(const Approval& approval, const Executor* executor) {
   append_marked(question, "Its standard input", masked(given.input));
   append_marked(question, "With these variables", masked(variables));
   append_marked(question, "Folder", approval.work_dir);
+  append_marked(question, "It runs these files, which can change; then it is asked again",
+                masked(joined(approval.runs, "\n"sv)));
   append_marked(question, concat("Asked because of %", {approval.rule}), approval.message);
   question +=
       "\nonce: it runs now. session: it runs, and exactly the same is not asked again until the "
-      "server ends. no: it does not run, and the model is told so.";
+      "server ends. ";
+  if (!approval.prefix.empty())
+    append_all(question,
+               "prefix: it runs, and in this folder no command that begins with `%` is asked about "
+               "again for the same rule. ",
+               {approval.prefix});
+  question += "no: it does not run, and the model is told so.";
   const auto lines = std::count(question.begin(), question.end(), '\n');
   return question.size() > longest_question || lines > most_question_lines ? "" : question;
 }
@@ -141,7 +149,9 @@ void ask_client(const mcp::Call& call, Approval& approval, std::chrono::millisec
         concat("a question of more than % bytes or % lines is not asked: give what needs it "
                "as a short command of its own",
                {longest_question, most_question_lines}));
-  const Json choices = Json::array({"once", "session", "no"});
+  Json choices = Json::array({"once", "session"});
+  if (!approval.prefix.empty()) choices.push_back("prefix");
+  choices.push_back("no");
   const Json schema = Json::object(
       {{"type", "object"},
        {"properties",
@@ -162,7 +172,9 @@ void ask_client(const mcp::Call& call, Approval& approval, std::chrono::millisec
   if (action == "decline") return no("the client declined, for its user or by itself");
   if (text == "no") return;
   approval.for_session = text == "session";
-  approval.allowed = action == "accept" && (text == "once" || approval.for_session);
+  approval.for_prefix = text == "prefix" && !approval.prefix.empty();
+  approval.allowed =
+      action == "accept" && (text == "once" || approval.for_session || approval.for_prefix);
   if (!approval.allowed) no("the client's answer was none of once, session and no");
 }
 

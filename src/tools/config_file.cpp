@@ -1,7 +1,8 @@
 // The configuration file: a JSON object with a key for each option.
 //
 // A key is the option's name with `_` for `-`. It may begin with command_line_, and some options
-// have another key besides: those are the names that MassGen's configurations use.
+// have another key besides: those are the names that MassGen's configurations use. A pattern of
+// commands is a text, or an object with a reason and examples.
 
 #include "tools/option_internal.hpp"
 #include "tools/server_internal.hpp"
@@ -50,6 +51,67 @@ Expected<std::vector<std::string>> config_words(std::string_view label, const Js
   if (!is_scalar(value)) return bad_value(label, value.dump(), "a value this key can have"sv);
   words.push_back(word(value));
   return words;
+}
+
+// A pattern that is written as an object: {"pattern": "git push.*", "reason": "ask first",
+// "match": ["git push -f"], "not_match": ["git pull"]}, or with {"prefix": ["git", "push"]} in
+// place of the pattern. Gives the pattern; the rest is kept in the policy.
+Expected<std::string> take_pattern(std::string_view label, const Json& object,
+                                   PolicyOptions& policy) {
+  const auto is_text = [](const Json& item) {
+    return item.is_string() && !item.has_lone_surrogate() && !item.as_string().empty();
+  };
+  std::string pattern;
+  for (const Json& word : object["prefix"sv].items()) {
+    if (!pattern.empty()) pattern += ' ';
+    for (const char c : word.as_string()) {
+      if ("\\^$.|?*+()[]{}"sv.find(c) != std::string_view::npos) pattern += '\\';
+      pattern += c;
+    }
+  }
+  if (!pattern.empty()) pattern += "( .*)?";
+  if (is_text(object["pattern"sv])) pattern = object["pattern"sv].as_string();
+  for (const Json::Member& member : object.members()) {
+    const bool one = is_any(member.name, "pattern", "reason");
+    const bool several = is_any(member.name, "prefix", "match", "not_match");
+    if (!one && !several)
+      return make_error(ErrorCode::invalid_argument,
+                        "%: unknown key % of a pattern; there are pattern, prefix, reason, match "
+                        "and not_match",
+                        {label, in_quotes(member.name)});
+    bool fits = one ? is_text(member.value) : member.value.is_array();
+    if (several)
+      for (const Json& item : member.value.items()) fits = fits && is_text(item);
+    if (!fits)
+      return make_error(ErrorCode::invalid_argument, "%: % of a pattern must be %",
+                        {label, member.name, one ? "a string" : "a list of strings"});
+  }
+  const bool given = object.find("pattern") != nullptr;
+  if (pattern.empty() || given == (object.find("prefix") != nullptr))
+    return make_error(ErrorCode::invalid_argument,
+                      "%: a pattern needs either a pattern or a prefix, and % has not",
+                      {label, in_quotes(object.dump())});
+  if (object.find("reason")) policy.reasons.push_back({pattern, object["reason"sv].as_string()});
+  for (const Json& example : object["match"sv].items())
+    policy.must_match.push_back({pattern, example.as_string()});
+  for (const Json& example : object["not_match"sv].items())
+    policy.must_not_match.push_back({pattern, example.as_string()});
+  return pattern;
+}
+
+// The same list with the texts of its patterns.
+Expected<Json> take_patterns(std::string_view label, const Json& list, PolicyOptions& policy) {
+  Json texts = Json::array({});
+  for (const Json& item : list.items()) {
+    if (!item.is_object()) {
+      texts.push_back(item);
+      continue;
+    }
+    auto pattern = take_pattern(label, item, policy);
+    if (!pattern) return pattern.failure();
+    texts.push_back(*std::move(pattern));
+  }
+  return texts;
 }
 
 // Returns the shape that the value should have, or null when it has it. Lists must be written as
@@ -103,7 +165,11 @@ Expected<void> take_key(const std::string& path, const Json::Member& member, Ser
     return bad_value(label, member.value.dump(), shape);
   if (option->kind() == Option::json)
     return set_option(label, {member.value.dump()}, *option, config);
-  auto words = config_words(label, member.value);
+  const bool patterns =
+      is_any(option->name(), "allowed-commands", "blocked-commands", "ask-commands");
+  auto value = patterns ? take_patterns(label, member.value, config.local.policy) : member.value;
+  if (!value) return value.failure();
+  auto words = config_words(label, *value);
   if (!words) return words.failure();
   return set_option(label, *words, *option, config);
 }

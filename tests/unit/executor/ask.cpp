@@ -72,6 +72,73 @@ TEST_CASE("ask: without a callback a command is refused, and says why") {
   CHECK(here.run("true").succeeded());
 }
 
+TEST_CASE("ask: an answer may hold for all commands that begin with the same words") {
+  const TempDir place;
+  LocalOptions options;
+  options.workspace = place.path();
+  options.policy.ask_commands = {"git .*", "touch .*", "cd .*"};
+  std::vector<std::string> prefixes;
+  bool agrees = true;
+  options.on_ask = [&](Approval& approval) {
+    prefixes.push_back(approval.prefix);
+    approval.allowed = approval.for_prefix = agrees;
+  };
+  const LocalExecutor here = make(options);
+  CHECK(here.run("git version").answer == "prefix");
+  agrees = false;
+  CHECK(here.run("git version --build-options").answer == "remembered");
+  CHECK(prefixes.size() == 1);
+  // These are something else, or more than one plain command.
+  for (const char* const other :
+       {"git help", "git version; true", "git version > x", "git version $X", "git -C . version",
+        "A=1 git version", "git  version", "cd . && git version", "touch version"}) {
+    CAPTURE(std::string(other));
+    const std::size_t before = prefixes.size();
+    CHECK(here.run(other).outcome == Outcome::refused);
+    CHECK(prefixes.size() == before + 1);
+    CHECK(prefixes.back() == (std::string(other) == "git help" ? "git help" : ""));
+  }
+  // Without a prefix there is nothing that the answer could hold for.
+  agrees = true;
+  CHECK(here.run("touch x").answer == "once");
+  CHECK(here.run("touch x").answer == "once");
+}
+
+TEST_CASE("ask: an answer holds as long as the files that the command runs stay as they are") {
+  const TempDir place;
+  place.file("a.sh", "true\n");
+  LocalOptions options;
+  options.workspace = place.path();
+  options.policy.ask_commands = {"sh .*", "cat .*"};
+  std::vector<std::vector<std::string>> runs;
+  std::string change;
+  options.on_ask = [&](Approval& approval) {
+    runs.push_back(approval.runs);
+    approval.allowed = approval.for_session = true;
+    if (!change.empty()) place.file("a.sh", change);
+  };
+  const LocalExecutor here = make(options);
+  CHECK(here.run("sh a.sh").answer == "session");
+  REQUIRE(runs.size() == 1);
+  CHECK(runs[0] == std::vector<std::string>{"a.sh"});
+  CHECK(here.run("sh a.sh").answer == "remembered");
+  place.file("a.sh", "exit 3\n");
+  CHECK(here.run("sh a.sh").exit_code == 3);
+  CHECK(runs.size() == 2);
+  CHECK(here.run("sh a.sh").answer == "remembered");
+  // A file that is read is not run.
+  CHECK(here.run("cat a.sh").answer == "session");
+  CHECK(runs.back().empty());
+  place.file("a.sh", "true\n");
+  CHECK(here.run("cat a.sh").answer == "remembered");
+  // One that is changed while the question stands is not run.
+  place.file("a.sh", "exit 4\n");
+  change = "exit 5\n";
+  const Result r = here.run("sh a.sh");
+  CHECK(r.outcome == Outcome::refused);
+  CHECK(has(r.message, "A file that the command runs was changed while a person was asked"));
+}
+
 TEST_CASE("ask: the answers no, once and session, and what each is remembered for") {
   const TempDir place;
   place.directory("sub");

@@ -156,3 +156,50 @@ TEST_CASE("policy: ask: bad patterns, unknown rules and rules that are off are e
   compat.compat = true;
   CHECK(error_of(compat) == "ask_rules: 'mkfs' has no pattern in compat mode: use strict");
 }
+
+TEST_CASE("policy: the reason of a pattern stands in the refusal and in the question") {
+  codeexec::PolicyOptions options;
+  options.blocked = {"git push.*"};
+  options.ask_commands = {"npm publish.*"};
+  options.reasons = {{"git push.*", "open a merge request"}, {"npm publish.*", "it is public"}};
+  for (const bool compat : {false, true}) {
+    CAPTURE(compat);
+    options.compat = compat;
+    const auto policy = support::make(options);
+    CHECK(policy.judge("git push -f").verdict.message ==
+          "Command matches blocked pattern: 'git push.*'; open a merge request");
+    CHECK(policy.judge("npm publish").verdict.message ==
+          "Command matches a pattern that a person must approve: 'npm publish.*'; it is public");
+  }
+}
+
+TEST_CASE("policy: a pattern that contradicts its examples is an error") {
+  codeexec::PolicyOptions good;
+  good.allowed = {"git.*", "npm.*"};
+  good.blocked = {"git push.*"};
+  good.must_match = {{"git push.*", "git push -f"},
+                     {"git push.*", "cd x && env A=1 git push"},
+                     {"git.*", "git log"},
+                     {"git push.*", "sudo git push"}};
+  good.must_not_match = {{"git push.*", "git pull"}, {"git.*", "git log; ls"}};
+  CHECK(codeexec::Policy::create(good).has_value());
+  const auto error_of = [](const codeexec::PolicyOptions& options) {
+    const auto policy = codeexec::Policy::create(options);
+    return policy ? std::string() : policy.error().message;
+  };
+  codeexec::PolicyOptions bad = good;
+  bad.must_match.push_back({"git push.*", "git pull"});
+  CHECK(error_of(bad) == "blocked_commands: 'git push.*' does not match its example 'git pull'");
+  bad = good;
+  bad.must_not_match.push_back({"git.*", "git log"});
+  CHECK(error_of(bad) == "allowed_commands: 'git.*' must not and does match its example 'git log'");
+  bad = good;
+  bad.must_match.push_back({"git", "git"});
+  CHECK(error_of(bad) ==
+        "allowed_commands, blocked_commands, ask_commands: 'git' has an example, and is in none of "
+        "these lists");
+  bad = good;
+  bad.reasons.push_back({"npm.*", "x"});
+  CHECK(error_of(bad) ==
+        "allowed_commands: 'npm.*' has a reason, and only refusals and questions show one");
+}

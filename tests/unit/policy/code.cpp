@@ -188,11 +188,11 @@ TEST_CASE("policy: code is read in a time that grows with its size") {
       {"python3", "eval('"},  {"python3", "x='aaaaaaaa'+x;"},
       {"ruby", "%w["},        {"perl", "y{{"},
   };
-  for (const auto& [program, piece] : slow) {
-    CAPTURE(std::string(program));
-    CAPTURE(std::string(piece));
-    const std::string script =
-        std::string(program) + " <<'EOF'\n" + repeated(piece, 400000) + "\nEOF";
+  for (const auto& each : slow) {
+    const std::string program = each.first, piece = each.second;
+    CAPTURE(program);
+    CAPTURE(piece);
+    const std::string script = program + " <<'EOF'\n" + repeated(piece, 400000) + "\nEOF";
     const std::clock_t begin = std::clock();
     policy.judge(script, {}, false);
     // Of the processor, and generous: what is quadratic here takes minutes.

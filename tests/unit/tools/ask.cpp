@@ -85,6 +85,23 @@ TEST_CASE("ask: a client that cannot ask gets a refusal that says so") {
                                    "touch .*"})["rule"] == Json("ask-commands"));
 }
 
+TEST_CASE("ask: a prefix is offered where there is one, and files that are run are named") {
+  const TempDir place;
+  place.file("a.sh", "true\n");
+  Asking client({"--workspace", place.path(), "--ask-commands", "git .*", "sh .*"});
+  client.call(command("git version"));
+  CHECK(has(client.text(), "no command that begins with `git version` is asked about again"));
+  CHECK(client.question["params"]["requestedSchema"]["properties"]["answer"]["enum"] ==
+        parsed(R"(["once","session","prefix","no"])"));
+  client.say("prefix");
+  client.call(command("git version --build-options"));
+  CHECK(client.question.is_null());
+  client.call(command("sh a.sh"));
+  CHECK(has(client.text(),
+            "\nIt runs these files, which can change; then it is asked again:\n  | a.sh\n"));
+  CHECK(client.say("once")["success"] == Json(true));
+}
+
 TEST_CASE("ask: once, session and no, and the audit log tells who has answered") {
   const TempDir place;
   const std::string audit = place / "audit";

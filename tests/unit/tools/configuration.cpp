@@ -159,6 +159,42 @@ TEST_CASE("a blocked pattern that only means a bare command is warned of at the 
   CHECK(server.finish().empty());
 }
 
+TEST_CASE("a pattern of the configuration file may have a reason and examples") {
+  const TempDir place;
+  const auto check = [&](const std::string& patterns, const std::string& command) {
+    const std::string file = place.file("c.json", R"({"blocked_commands":[)" + patterns + "]}");
+    return run_program({"--config", file, "--check", command});
+  };
+  const std::string good = R"("rm x",{"pattern":"git push.*","reason":"open a merge request",)"
+                           R"("match":["git push -f"],"not_match":["git pull"]},)"
+                           R"({"prefix":["a.b","c"],"match":["a.b c","a.b c d"],)"
+                           R"("not_match":["axb c","a.b cd"]})";
+  const Json verdict = parsed(check(good, "git push -f").out);
+  CHECK(verdict["message"] ==
+        Json("Command matches blocked pattern: 'git push.*'; open a merge request"));
+  CHECK(parsed(check(good, "a.b c x").out)["rule"] == Json("blocked-commands"));
+  CHECK(parsed(check(good, "git pull").out)["allowed"] == Json(true));
+  const std::pair<const char*, const char*> wrong[] = {
+      {R"({"pattern":"git push.*","match":["git pull"]})",
+       "blocked_commands: 'git push.*' does not match its example 'git pull'"},
+      {R"({"prefix":["git"],"not_match":["git log"]})", "must not and does match its example"},
+      {R"({"pattern":"a","prefix":["a"]})", "needs either a pattern or a prefix"},
+      {R"({"reason":"a"})", "needs either a pattern or a prefix"},
+      {R"({"prefix":[]})", "needs either a pattern or a prefix"},
+      {R"({"pattern":"a","why":"b"})", "unknown key 'why' of a pattern"},
+      {R"({"pattern":["a"]})", "pattern of a pattern must be a string"},
+      {R"({"pattern":"a","match":"a"})", "match of a pattern must be a list of strings"},
+      {R"({"pattern":"a","match":[1]})", "match of a pattern must be a list of strings"},
+      {R"({"pattern":"(","reason":"x"})", "invalid pattern"},
+      {"1", "every item must be a string"}};
+  for (const auto& each : wrong) {
+    const ProcessResult r = check(each.first, "true");
+    CHECK_MESSAGE(r.exit_code == 2, r.err);
+    CHECK_MESSAGE(has(r.err, each.second), r.err);
+    CHECK(lines_of(r.err).size() == 1);
+  }
+}
+
 TEST_CASE("the command line wins over the configuration file") {
   if (!support::confines()) return;
   const TempDir place;
