@@ -323,10 +323,20 @@ void ShellBuiltin::run_declare() {
     text.text.erase(0, equals + 1);
     text.home = starts_with(text.text, "~"sv);
     if (changes_value) runner_.run_value(name, scalar_value(text));
-    if (changes_value || append) text = unknown_text();
+    const bool elements = budget_.bash() && starts_with(text.text, "("sv) &&
+                          ends_with(text.text, ")"sv) && (changes_value || holds_array(name));
+    // declare -a a='(b $(c))' is a=(b $(c)).
+    if (elements) runner_.run_text(concat("%=%", {name, text.text}), command_, true);
+    if (changes_value || append || elements) text = unknown_text();
     runner_.assign(name, scalar_value(std::move(text)));
     if (keeps_value) scopes_.set_attribute(name, 'r');
   }
+}
+
+bool ShellBuiltin::holds_array(std::string_view name) {
+  for (const ShellValue& value : scopes_.read(name).values)
+    if (value.array) return true;
+  return false;
 }
 
 void ShellBuiltin::run_unset() {
@@ -389,6 +399,7 @@ void ShellBuiltin::run_set() {
   if (!given && i >= words_.size()) return;
   ShellValue value = empty_array();
   for (; i < words_.size(); ++i) value.elements.push_back(words_[i]);
+  runner_.run_arguments(value.elements);
   runner_.assign(positional_key, std::move(value));
 }
 

@@ -74,6 +74,11 @@ TEST_CASE("shell: texts that are evaluated") {
            "jobs -x eval w",
            "BASH_ALIASES[q]=w\nq",
            "BASH_CMDS[q]=w\nq",
+           "declare -a a='(b $(w))'",
+           "a=(); declare a='(`w`)'",
+           "set -- 'a[$(w)]'; ((${!#}))",
+           "f() { ((${@: -1})); }; f 'a[$(w)]'",
+           "echo $[ a[$(w)] ]",
        }) {
     CAPTURE(std::string(script));
     CHECK(runs_w(script));
@@ -86,6 +91,8 @@ TEST_CASE("shell: texts that are evaluated") {
            "printf '%s' 'a[$(w)]'",
            "x='$(w)'; echo \"$x\"",
            "history -p w",
+           "declare a='($(w))'",
+           "BASH_ALIASES[q]=()",
            "jobs w",
        }) {
     CAPTURE(std::string(script));
