@@ -242,6 +242,16 @@ void ShellBuiltin::run_trap() {
   budget_.over_limit(max_traps, "traps"sv, command_.begin);
 }
 
+namespace {
+
+bool is_reserved_word(std::string_view name) {
+  return is_any(name, "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi") ||
+         is_any(name, "for", "function", "if", "in", "select", "then", "time", "until", "while",
+                "{", "}");
+}
+
+}  // namespace
+
 void ShellBuiltin::run_alias() {
   ShellRunner inner(runner_);
   inner.place.defined = true;
@@ -251,6 +261,9 @@ void ShellBuiltin::run_alias() {
     const std::size_t equals = word.text.find('=');
     if (equals == std::string::npos || equals == 0) continue;
     const std::string name = word.text.substr(0, equals);
+    // bash replaces such a word before it reads the command that begins with it.
+    if (budget_.bash() && is_reserved_word(name))
+      return budget_.stop(ErrorCode::parse, "alias of a reserved word"sv, command_.begin);
     std::string value = word.text.substr(equals + 1);
     budget_.outcome.definitions.push_back({name, true, word.begin, word.end});
     runner_.walk.names.set_alias(scopes_, name, value);

@@ -113,6 +113,13 @@ TEST_CASE("shell: what may run any text") {
   });
 }
 
+TEST_CASE("shell: an alias of a reserved word") {
+  check({
+      {"alias if='w; if'\nif a; then b; fi", "alias <if=w; if> !parse"},
+      {"alias iff='w'", "alias iff=w ; w"},
+  });
+}
+
 TEST_CASE("shell: operands that are assignments are not split") {
   check({
       {"x='a b'; export y=$x; w $y", "[x=<a b>] ; export <y=a b> ; w a b"},
