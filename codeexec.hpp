@@ -9111,10 +9111,11 @@ class ShellRunner {
   // The same for a value: bash evaluates subscripts where it takes values for arithmetic or for a
   // name, and expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
+  // The same for positional parameters, before ${!#} and its like lose them.
+  void run_arguments(const std::vector<ShellText>& arguments);
   // Reports that the shell may run any text here.
   void run_anything();
-  // True for the arrays that decide what command a name is.
-  bool is_command_table(std::string_view name) const;
+  // An element of an array that is_command_table().
   void run_table_entry(std::string_view table, std::string_view name, std::string_view value);
   // Handlers see what the variables are in the end, too.
   void run_traps();
@@ -9219,6 +9220,8 @@ inline shell::Input unknown_input() {
   input.kind = shell::Input::Kind::unknown;
   return input;
 }
+// True for the arrays of bash that decide what command a name is.
+bool is_command_table(std::string_view name);
 // A builtin that POSIX finds before a function.
 bool is_special_builtin(std::string_view name);
 
@@ -9963,6 +9966,7 @@ class ShellBuiltin : ShellVerbs {
   // What compgen expands and runs.
   void run_compgen();
   void run_declare();
+  bool holds_array(std::string_view name);
   void run_eval();
   // history -s COMMAND: fc may run it.
   void run_history();
@@ -10250,6 +10254,16 @@ void ShellBuiltin::run_trap() {
   budget_.over_limit(max_traps, "traps"sv, command_.begin);
 }
 
+namespace {
+
+bool is_reserved_word(std::string_view name) {
+  return is_any(name, "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi") ||
+         is_any(name, "for", "function", "if", "in", "select", "then", "time", "until", "while",
+                "{", "}");
+}
+
+}  // namespace
+
 void ShellBuiltin::run_alias() {
   ShellRunner inner(runner_);
   inner.place.defined = true;
@@ -10259,6 +10273,9 @@ void ShellBuiltin::run_alias() {
     const std::size_t equals = word.text.find('=');
     if (equals == std::string::npos || equals == 0) continue;
     const std::string name = word.text.substr(0, equals);
+    // bash replaces such a word before it reads the command that begins with it.
+    if (budget_.bash() && is_reserved_word(name))
+      return budget_.stop(ErrorCode::parse, "alias of a reserved word"sv, command_.begin);
     std::string value = word.text.substr(equals + 1);
     budget_.outcome.definitions.push_back({name, true, word.begin, word.end});
     runner_.walk.names.set_alias(scopes_, name, value);
@@ -10331,10 +10348,20 @@ void ShellBuiltin::run_declare() {
     text.text.erase(0, equals + 1);
     text.home = starts_with(text.text, "~"sv);
     if (changes_value) runner_.run_value(name, scalar_value(text));
-    if (changes_value || append) text = unknown_text();
+    const bool elements = budget_.bash() && starts_with(text.text, "("sv) &&
+                          ends_with(text.text, ")"sv) && (changes_value || holds_array(name));
+    // declare -a a='(b $(c))' is a=(b $(c)).
+    if (elements) runner_.run_text(concat("%=%", {name, text.text}), command_, true);
+    if (changes_value || append || elements) text = unknown_text();
     runner_.assign(name, scalar_value(std::move(text)));
     if (keeps_value) scopes_.set_attribute(name, 'r');
   }
+}
+
+bool ShellBuiltin::holds_array(std::string_view name) {
+  for (const ShellValue& value : scopes_.read(name).values)
+    if (value.array) return true;
+  return false;
 }
 
 void ShellBuiltin::run_unset() {
@@ -10397,6 +10424,7 @@ void ShellBuiltin::run_set() {
   if (!given && i >= words_.size()) return;
   ShellValue value = empty_array();
   for (; i < words_.size(); ++i) value.elements.push_back(words_[i]);
+  runner_.run_arguments(value.elements);
   runner_.assign(positional_key, std::move(value));
 }
 
@@ -10591,6 +10619,8 @@ class ShellExpansionParser : public ShellWordParser {
   // Where the arithmetic that begins at `at` (behind two opening parentheses) has its `))`; npos
   // when these parentheses are those of nested subshells.
   std::size_t arithmetic_end(std::size_t at) const;
+  // Behind the bracket that closes the one at `at`, or npos: quotes and substitutions hide it.
+  std::size_t subscript_end(std::size_t at) const;
   // Arithmetic: it begins `skip` bytes behind here, ends at `end`, and `close` bytes close it.
   void read_arithmetic(bool quoted, std::size_t skip, std::size_t end, std::size_t close);
   std::uint32_t arithmetic_word(std::size_t end);
@@ -10630,8 +10660,6 @@ class ShellCommandParser : public ShellExpansionParser {
   // `bracket` is set behind the subscript, which bash takes for a part of the word whatever is in
   // it.
   bool parse_assignment(ShellAssignment& assignment, bool arrays_only, std::size_t& bracket);
-  // Behind the bracket that closes the one at `at`, or npos: quotes and substitutions hide it.
-  std::size_t subscript_end(std::size_t at) const;
   void parse_elements(ShellAssignment& assignment);
   // True if a redirection begins here, with its number or {name}.
   bool at_redirection() const;
@@ -10737,28 +10765,6 @@ bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arra
   }
   assignment.end = end_position(at_);
   return !failed_;
-}
-
-std::size_t ShellCommandParser::subscript_end(std::size_t at) const {
-  std::size_t brackets = 0, parentheses = 0;
-  for (; at < text_.size(); ++at) {
-    const char c = text_[at];
-    if (c == '\\') {
-      ++at;
-    } else if (c == '\'' || c == '`' || c == '"') {
-      for (++at; at < text_.size() && text_[at] != c; ++at)
-        if (text_[at] == '\\' && c != '\'') ++at;
-    } else if (c == '(') {
-      ++parentheses;
-    } else if (c == ')' && parentheses > 0) {
-      --parentheses;
-    } else if (c == '[' && parentheses == 0) {
-      ++brackets;
-    } else if (c == ']' && parentheses == 0 && --brackets == 0) {
-      return at + 1;
-    }
-  }
-  return std::string_view::npos;
 }
 
 void ShellCommandParser::parse_elements(ShellAssignment& assignment) {
@@ -11337,10 +11343,10 @@ void ShellExpansionParser::read_dollar(ShellQuotes quotes) {
   }
   if (next == '{') return read_braced_parameter(quotes);
   if (next == '[' && bash()) {
-    const std::size_t end = text_.find(']', at_ + 2);
+    const std::size_t end = subscript_end(at_ + 1);
     if (end == std::string_view::npos) return unterminated("$["sv, at_);
     dialect_dependent_ = true;
-    return read_arithmetic(quoted, 2, end, 1);
+    return read_arithmetic(quoted, 2, end - 1, 1);
   }
   if (next == '\'' && bash() && !quoted) return read_ansi_c_quotes();
   if (next == '\'' && !quoted) dialect_dependent_ = true;
@@ -11473,6 +11479,28 @@ std::size_t ShellExpansionParser::arithmetic_end(std::size_t at) const {
       --depth;
     } else if (c == ')') {
       return at + 1 < text.size() && text[at + 1] == ')' ? at : std::string_view::npos;
+    }
+  }
+  return std::string_view::npos;
+}
+
+std::size_t ShellExpansionParser::subscript_end(std::size_t at) const {
+  std::size_t brackets = 0, parentheses = 0;
+  for (; at < text_.size(); ++at) {
+    const char c = text_[at];
+    if (c == '\\') {
+      ++at;
+    } else if (c == '\'' || c == '`' || c == '"') {
+      for (++at; at < text_.size() && text_[at] != c; ++at)
+        if (text_[at] == '\\' && c != '\'') ++at;
+    } else if (c == '(') {
+      ++parentheses;
+    } else if (c == ')' && parentheses > 0) {
+      --parentheses;
+    } else if (c == '[' && parentheses == 0) {
+      ++brackets;
+    } else if (c == ']' && parentheses == 0 && --brackets == 0) {
+      return at + 1;
     }
   }
   return std::string_view::npos;
@@ -12176,6 +12204,7 @@ void ShellNames::call(const ShellRunner& caller, const shell::Command& command,
   shell::Input input = command.input;
   ShellRunner runner(caller);
   runner.place.input = &input;
+  runner.run_arguments(given.values[0].elements);
   // A body may define another one.
   const std::size_t count = bodies.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -14168,12 +14197,16 @@ void ShellSimple::run_once() {
 
 void ShellSimple::expand_words(std::vector<shell::Word>& out) {
   ShellBudget& budget = walk_.budget;
+  ShellExpander expander(runner_, out, false);
   bool declares = false, named = false;
   for (std::size_t i = 0; i < size(node_.words) && !budget.stopped(); ++i) {
     const std::uint32_t index = walk_.item(node_.words, i);
     const bool single = declares && is_assignment(index);
     const std::size_t from = out.size();
-    ShellExpander(runner_, out, single).expand_word(index);
+    if (single)
+      ShellExpander(runner_, out, true).expand_word(index);
+    else
+      expander.expand_word(index);
     if (single && out.back().text.find_first_of(" \t\n") != std::string::npos)
       budget.outcome.dialect_dependent = true;
     if (named || !budget.bash() || out.size() == from ||
@@ -14235,8 +14268,8 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
   shown.begin = assignment.begin;
   shown.end = assignment.end;
   if (!assignment.declared) command.assignments.push_back(std::move(reported));
-  if (runner_.is_command_table(assignment.name) && assignment.subscript != no_index &&
-      !assignment.append)
+  if (is_command_table(assignment.name) && assignment.subscript != no_index && !assignment.append &&
+      !value.elements.empty())
     return runner_.run_table_entry(
         assignment.name, runner_.expand_single(assignment.subscript).text, value.elements[0].text);
   if (assignment.subscript != no_index) value = with_element(assignment, std::move(value));
@@ -14481,6 +14514,7 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
   for (std::size_t i = 1; i < payload.arguments.size(); ++i)
     arguments.elements.push_back(payload.arguments[i]);
   if (!payload.arguments.empty()) scopes.assign("0"sv, scalar_value(payload.arguments[0]));
+  inner.run_arguments(arguments.elements);
   scopes.assign(positional_key, std::move(arguments));
   const bool open = inner.run_text(std::move(payload.text), command, tolerant);
   if (payload.input.script && !place.input->script)
@@ -14539,6 +14573,10 @@ bool has_expansion(std::string_view text) {
   return text.find_first_of("$`") != std::string_view::npos;
 }
 
+bool has_substitution(std::string_view text) {
+  return text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos;
+}
+
 // In a prompt \044 is a dollar sign.
 std::string with_octal_decoded(std::string_view text) {
   std::string decoded;
@@ -14583,11 +14621,13 @@ void ShellRunner::run_substitutions(std::string_view text) {
 }
 
 void ShellRunner::run_subscript(std::string_view text) {
-  if (has_subscript(text)) run_substitutions(text);
+  // What variables make of a subscript is evaluated, but only a subscript in it is expanded.
+  const bool nested = text.find('[') != text.rfind('[');
+  if (has_subscript(text) && (nested || has_substitution(text))) run_substitutions(text);
 }
 
 void ShellRunner::run_lost_text(std::string_view text) {
-  if (text.find("$(") == std::string_view::npos && text.find('`') == std::string_view::npos) return;
+  if (!has_substitution(text)) return;
   ShellRunner inner(*this);
   inner.place.defined = true;
   inner.run_expansion_text(text);
@@ -14624,6 +14664,12 @@ void ShellRunner::run_subscripts(const shell::Command& command) {
   for (const shell::Word& word : command.words) run_subscript(word.text);
 }
 
+void ShellRunner::run_arguments(const std::vector<ShellText>& arguments) {
+  if (walk.budget.bash())
+    for (const ShellText& argument : arguments)
+      if (has_subscript(argument.text)) run_lost_text(argument.text);
+}
+
 void ShellRunner::run_value(std::string_view name, const ShellValue& value) {
   const bool prompt = is_any(name, "PS0", "PS1", "PS2", "PS4", "BASH_ENV", "ENV");
   for (const ShellText& element : value.elements) {
@@ -14651,9 +14697,7 @@ void ShellRunner::run_anything() { run_here(std::string(unknown_part)); }
 
 // BASH_ALIASES[name]=text is `alias name=text`, and BASH_CMDS[name]=path is `hash -p path name`.
 
-bool ShellRunner::is_command_table(std::string_view name) const {
-  return walk.budget.bash() && is_any(name, "BASH_ALIASES", "BASH_CMDS");
-}
+bool is_command_table(std::string_view name) { return is_any(name, "BASH_ALIASES", "BASH_CMDS"); }
 
 void ShellRunner::run_table_entry(std::string_view table, std::string_view name,
                                   std::string_view value) {
@@ -14665,7 +14709,8 @@ void ShellRunner::run_table_entry(std::string_view table, std::string_view name,
 
 void ShellRunner::assign(std::string_view name, ShellValue&& value) {
   if (is_name(name)) run_value(name, value);
-  if (is_command_table(name)) run_table_entry(name, unknown_part, unknown_part);
+  if (walk.budget.bash() && is_command_table(name))
+    run_table_entry(name, unknown_part, unknown_part);
   walk.scopes.assign(name, std::move(value));
 }
 

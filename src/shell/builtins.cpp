@@ -242,6 +242,16 @@ void ShellBuiltin::run_trap() {
   budget_.over_limit(max_traps, "traps"sv, command_.begin);
 }
 
+namespace {
+
+bool is_reserved_word(std::string_view name) {
+  return is_any(name, "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi") ||
+         is_any(name, "for", "function", "if", "in", "select", "then", "time", "until", "while",
+                "{", "}");
+}
+
+}  // namespace
+
 void ShellBuiltin::run_alias() {
   ShellRunner inner(runner_);
   inner.place.defined = true;
@@ -251,6 +261,9 @@ void ShellBuiltin::run_alias() {
     const std::size_t equals = word.text.find('=');
     if (equals == std::string::npos || equals == 0) continue;
     const std::string name = word.text.substr(0, equals);
+    // bash replaces such a word before it reads the command that begins with it.
+    if (budget_.bash() && is_reserved_word(name))
+      return budget_.stop(ErrorCode::parse, "alias of a reserved word"sv, command_.begin);
     std::string value = word.text.substr(equals + 1);
     budget_.outcome.definitions.push_back({name, true, word.begin, word.end});
     runner_.walk.names.set_alias(scopes_, name, value);
@@ -323,10 +336,20 @@ void ShellBuiltin::run_declare() {
     text.text.erase(0, equals + 1);
     text.home = starts_with(text.text, "~"sv);
     if (changes_value) runner_.run_value(name, scalar_value(text));
-    if (changes_value || append) text = unknown_text();
+    const bool elements = budget_.bash() && starts_with(text.text, "("sv) &&
+                          ends_with(text.text, ")"sv) && (changes_value || holds_array(name));
+    // declare -a a='(b $(c))' is a=(b $(c)).
+    if (elements) runner_.run_text(concat("%=%", {name, text.text}), command_, true);
+    if (changes_value || append || elements) text = unknown_text();
     runner_.assign(name, scalar_value(std::move(text)));
     if (keeps_value) scopes_.set_attribute(name, 'r');
   }
+}
+
+bool ShellBuiltin::holds_array(std::string_view name) {
+  for (const ShellValue& value : scopes_.read(name).values)
+    if (value.array) return true;
+  return false;
 }
 
 void ShellBuiltin::run_unset() {
@@ -389,6 +412,7 @@ void ShellBuiltin::run_set() {
   if (!given && i >= words_.size()) return;
   ShellValue value = empty_array();
   for (; i < words_.size(); ++i) value.elements.push_back(words_[i]);
+  runner_.run_arguments(value.elements);
   runner_.assign(positional_key, std::move(value));
 }
 

@@ -88,6 +88,7 @@ class ShellBuiltin : ShellVerbs {
   // What compgen expands and runs.
   void run_compgen();
   void run_declare();
+  bool holds_array(std::string_view name);
   void run_eval();
   // history -s COMMAND: fc may run it.
   void run_history();

@@ -60,28 +60,6 @@ bool ShellCommandParser::parse_assignment(ShellAssignment& assignment, bool arra
   return !failed_;
 }
 
-std::size_t ShellCommandParser::subscript_end(std::size_t at) const {
-  std::size_t brackets = 0, parentheses = 0;
-  for (; at < text_.size(); ++at) {
-    const char c = text_[at];
-    if (c == '\\') {
-      ++at;
-    } else if (c == '\'' || c == '`' || c == '"') {
-      for (++at; at < text_.size() && text_[at] != c; ++at)
-        if (text_[at] == '\\' && c != '\'') ++at;
-    } else if (c == '(') {
-      ++parentheses;
-    } else if (c == ')' && parentheses > 0) {
-      --parentheses;
-    } else if (c == '[' && parentheses == 0) {
-      ++brackets;
-    } else if (c == ']' && parentheses == 0 && --brackets == 0) {
-      return at + 1;
-    }
-  }
-  return std::string_view::npos;
-}
-
 void ShellCommandParser::parse_elements(ShellAssignment& assignment) {
   const std::size_t begin = at_++;
   assignment.array = true;

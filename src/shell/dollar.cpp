@@ -34,10 +34,10 @@ void ShellExpansionParser::read_dollar(ShellQuotes quotes) {
   }
   if (next == '{') return read_braced_parameter(quotes);
   if (next == '[' && bash()) {
-    const std::size_t end = text_.find(']', at_ + 2);
+    const std::size_t end = subscript_end(at_ + 1);
     if (end == std::string_view::npos) return unterminated("$["sv, at_);
     dialect_dependent_ = true;
-    return read_arithmetic(quoted, 2, end, 1);
+    return read_arithmetic(quoted, 2, end - 1, 1);
   }
   if (next == '\'' && bash() && !quoted) return read_ansi_c_quotes();
   if (next == '\'' && !quoted) dialect_dependent_ = true;
@@ -170,6 +170,28 @@ std::size_t ShellExpansionParser::arithmetic_end(std::size_t at) const {
       --depth;
     } else if (c == ')') {
       return at + 1 < text.size() && text[at + 1] == ')' ? at : std::string_view::npos;
+    }
+  }
+  return std::string_view::npos;
+}
+
+std::size_t ShellExpansionParser::subscript_end(std::size_t at) const {
+  std::size_t brackets = 0, parentheses = 0;
+  for (; at < text_.size(); ++at) {
+    const char c = text_[at];
+    if (c == '\\') {
+      ++at;
+    } else if (c == '\'' || c == '`' || c == '"') {
+      for (++at; at < text_.size() && text_[at] != c; ++at)
+        if (text_[at] == '\\' && c != '\'') ++at;
+    } else if (c == '(') {
+      ++parentheses;
+    } else if (c == ')' && parentheses > 0) {
+      --parentheses;
+    } else if (c == '[' && parentheses == 0) {
+      ++brackets;
+    } else if (c == ']' && parentheses == 0 && --brackets == 0) {
+      return at + 1;
     }
   }
   return std::string_view::npos;

@@ -180,6 +180,8 @@ class ShellExpansionParser : public ShellWordParser {
   // Where the arithmetic that begins at `at` (behind two opening parentheses) has its `))`; npos
   // when these parentheses are those of nested subshells.
   std::size_t arithmetic_end(std::size_t at) const;
+  // Behind the bracket that closes the one at `at`, or npos: quotes and substitutions hide it.
+  std::size_t subscript_end(std::size_t at) const;
   // Arithmetic: it begins `skip` bytes behind here, ends at `end`, and `close` bytes close it.
   void read_arithmetic(bool quoted, std::size_t skip, std::size_t end, std::size_t close);
   std::uint32_t arithmetic_word(std::size_t end);
@@ -219,8 +221,6 @@ class ShellCommandParser : public ShellExpansionParser {
   // `bracket` is set behind the subscript, which bash takes for a part of the word whatever is in
   // it.
   bool parse_assignment(ShellAssignment& assignment, bool arrays_only, std::size_t& bracket);
-  // Behind the bracket that closes the one at `at`, or npos: quotes and substitutions hide it.
-  std::size_t subscript_end(std::size_t at) const;
   void parse_elements(ShellAssignment& assignment);
   // True if a redirection begins here, with its number or {name}.
   bool at_redirection() const;

@@ -234,10 +234,11 @@ class ShellRunner {
   // The same for a value: bash evaluates subscripts where it takes values for arithmetic or for a
   // name, and expands some variables by itself.
   void run_value(std::string_view name, const ShellValue& value);
+  // The same for positional parameters, before ${!#} and its like lose them.
+  void run_arguments(const std::vector<ShellText>& arguments);
   // Reports that the shell may run any text here.
   void run_anything();
-  // True for the arrays that decide what command a name is.
-  bool is_command_table(std::string_view name) const;
+  // An element of an array that is_command_table().
   void run_table_entry(std::string_view table, std::string_view name, std::string_view value);
   // Handlers see what the variables are in the end, too.
   void run_traps();
@@ -342,6 +343,8 @@ inline shell::Input unknown_input() {
   input.kind = shell::Input::Kind::unknown;
   return input;
 }
+// True for the arrays of bash that decide what command a name is.
+bool is_command_table(std::string_view name);
 // A builtin that POSIX finds before a function.
 bool is_special_builtin(std::string_view name);
 

@@ -79,12 +79,16 @@ void ShellSimple::run_once() {
 
 void ShellSimple::expand_words(std::vector<shell::Word>& out) {
   ShellBudget& budget = walk_.budget;
+  ShellExpander expander(runner_, out, false);
   bool declares = false, named = false;
   for (std::size_t i = 0; i < size(node_.words) && !budget.stopped(); ++i) {
     const std::uint32_t index = walk_.item(node_.words, i);
     const bool single = declares && is_assignment(index);
     const std::size_t from = out.size();
-    ShellExpander(runner_, out, single).expand_word(index);
+    if (single)
+      ShellExpander(runner_, out, true).expand_word(index);
+    else
+      expander.expand_word(index);
     if (single && out.back().text.find_first_of(" \t\n") != std::string::npos)
       budget.outcome.dialect_dependent = true;
     if (named || !budget.bash() || out.size() == from ||
@@ -146,8 +150,8 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
   shown.begin = assignment.begin;
   shown.end = assignment.end;
   if (!assignment.declared) command.assignments.push_back(std::move(reported));
-  if (runner_.is_command_table(assignment.name) && assignment.subscript != no_index &&
-      !assignment.append)
+  if (is_command_table(assignment.name) && assignment.subscript != no_index && !assignment.append &&
+      !value.elements.empty())
     return runner_.run_table_entry(
         assignment.name, runner_.expand_single(assignment.subscript).text, value.elements[0].text);
   if (assignment.subscript != no_index) value = with_element(assignment, std::move(value));

@@ -79,6 +79,7 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
   for (std::size_t i = 1; i < payload.arguments.size(); ++i)
     arguments.elements.push_back(payload.arguments[i]);
   if (!payload.arguments.empty()) scopes.assign("0"sv, scalar_value(payload.arguments[0]));
+  inner.run_arguments(arguments.elements);
   scopes.assign(positional_key, std::move(arguments));
   const bool open = inner.run_text(std::move(payload.text), command, tolerant);
   if (payload.input.script && !place.input->script)
@@ -137,6 +138,10 @@ bool has_expansion(std::string_view text) {
   return text.find_first_of("$`") != std::string_view::npos;
 }
 
+bool has_substitution(std::string_view text) {
+  return text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos;
+}
+
 // In a prompt \044 is a dollar sign.
 std::string with_octal_decoded(std::string_view text) {
   std::string decoded;
@@ -181,11 +186,13 @@ void ShellRunner::run_substitutions(std::string_view text) {
 }
 
 void ShellRunner::run_subscript(std::string_view text) {
-  if (has_subscript(text)) run_substitutions(text);
+  // What variables make of a subscript is evaluated, but only a subscript in it is expanded.
+  const bool nested = text.find('[') != text.rfind('[');
+  if (has_subscript(text) && (nested || has_substitution(text))) run_substitutions(text);
 }
 
 void ShellRunner::run_lost_text(std::string_view text) {
-  if (text.find("$(") == std::string_view::npos && text.find('`') == std::string_view::npos) return;
+  if (!has_substitution(text)) return;
   ShellRunner inner(*this);
   inner.place.defined = true;
   inner.run_expansion_text(text);
@@ -222,6 +229,12 @@ void ShellRunner::run_subscripts(const shell::Command& command) {
   for (const shell::Word& word : command.words) run_subscript(word.text);
 }
 
+void ShellRunner::run_arguments(const std::vector<ShellText>& arguments) {
+  if (walk.budget.bash())
+    for (const ShellText& argument : arguments)
+      if (has_subscript(argument.text)) run_lost_text(argument.text);
+}
+
 void ShellRunner::run_value(std::string_view name, const ShellValue& value) {
   const bool prompt = is_any(name, "PS0", "PS1", "PS2", "PS4", "BASH_ENV", "ENV");
   for (const ShellText& element : value.elements) {
@@ -249,9 +262,7 @@ void ShellRunner::run_anything() { run_here(std::string(unknown_part)); }
 
 // BASH_ALIASES[name]=text is `alias name=text`, and BASH_CMDS[name]=path is `hash -p path name`.
 
-bool ShellRunner::is_command_table(std::string_view name) const {
-  return walk.budget.bash() && is_any(name, "BASH_ALIASES", "BASH_CMDS");
-}
+bool is_command_table(std::string_view name) { return is_any(name, "BASH_ALIASES", "BASH_CMDS"); }
 
 void ShellRunner::run_table_entry(std::string_view table, std::string_view name,
                                   std::string_view value) {
@@ -263,7 +274,8 @@ void ShellRunner::run_table_entry(std::string_view table, std::string_view name,
 
 void ShellRunner::assign(std::string_view name, ShellValue&& value) {
   if (is_name(name)) run_value(name, value);
-  if (is_command_table(name)) run_table_entry(name, unknown_part, unknown_part);
+  if (walk.budget.bash() && is_command_table(name))
+    run_table_entry(name, unknown_part, unknown_part);
   walk.scopes.assign(name, std::move(value));
 }
 

@@ -228,7 +228,7 @@ def main():
               f" {total.get('refused', 0)} of these are refused as not knowable;"
               f" {len(found)} faults")
         # A run in which little ran, or all was refused, would have compared nothing.
-        if options.count and (total["ran"] * 3 < options.count
+        if options.count and (total["ran"] * 4 < options.count
                               or total["refused"] * 2 > total["ran"]):
             print(f"FAILED: {shell}: too little ran, or too much was refused")
             failed = True

@@ -74,6 +74,11 @@ TEST_CASE("shell: texts that are evaluated") {
            "jobs -x eval w",
            "BASH_ALIASES[q]=w\nq",
            "BASH_CMDS[q]=w\nq",
+           "declare -a a='(b $(w))'",
+           "a=(); declare a='(`w`)'",
+           "set -- 'a[$(w)]'; ((${!#}))",
+           "f() { ((${@: -1})); }; f 'a[$(w)]'",
+           "echo $[ a[$(w)] ]",
        }) {
     CAPTURE(std::string(script));
     CHECK(runs_w(script));
@@ -86,6 +91,8 @@ TEST_CASE("shell: texts that are evaluated") {
            "printf '%s' 'a[$(w)]'",
            "x='$(w)'; echo \"$x\"",
            "history -p w",
+           "declare a='($(w))'",
+           "BASH_ALIASES[q]=()",
            "jobs w",
        }) {
     CAPTURE(std::string(script));
@@ -103,6 +110,13 @@ TEST_CASE("shell: what may run any text") {
       {"PS4=$(w)", "w ; @ ; [PS4=@]"},
       {"mapfile -tC w x <<< a", "mapfile -tC w x ; w @"},
       {"BASH_ALIASES=([q]=w)", "alias -- @=@ ; @ ; [BASH_ALIASES=@]"},
+  });
+}
+
+TEST_CASE("shell: an alias of a reserved word") {
+  check({
+      {"alias if='w; if'\nif a; then b; fi", "alias <if=w; if> !parse"},
+      {"alias iff='w'", "alias iff=w ; w"},
   });
 }
 
