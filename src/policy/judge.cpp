@@ -15,7 +15,10 @@ namespace {
 void judge_program(Subject& subject, const Form& form, std::string_view name) {
   check_refused(subject, form, name);
   FileProgram program;
-  if (find_file_program(name, program)) judge_files(subject, program, form);
+  if (find_file_program(name, program)) {
+    judge_files(subject, program, form);
+    note_fetched(subject, program, form);
+  }
   if (is_any(name, "export", "declare", "typeset", "readonly")) {
     for (std::size_t i = 1; i < form.size; ++i) {
       std::string_view value = form.words[i].text;
@@ -80,6 +83,7 @@ void judge_form(Subject& subject, const Form& form) {
       return subject.refuse_unknown(form, true);
     return judge_pattern(subject, form, name);
   }
+  run_written_file(subject, form);
   if (!name.empty()) judge_program(subject, form, name);
 }
 

@@ -33,7 +33,10 @@ struct Subject {
         command(visit.command),
         producer(visit.producer),
         variables(watched),
-        payloads(visit.payloads) {}
+        payloads(visit.payloads),
+        fetched(visit.fetched),
+        changed(visit.changed),
+        run(visit.run) {}
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
 
@@ -42,6 +45,9 @@ struct Subject {
   const shell::Command* producer;  // the command that writes into its pipe, or null
   UnsetVariables& variables;
   std::vector<shell::Payload>& payloads;
+  std::vector<std::string>& fetched;  // see shell::Visit
+  std::vector<std::string>& changed;
+  std::vector<std::string>& run;
   std::string environment = {};             // assignments that env makes, for the shells it starts
   const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
   std::list<Form> forms = {};
@@ -137,6 +143,13 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
 // What code runs is judged by the rules for what is dangerous, not by the lists: a best effort.
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
                const shell::Word& word);
+
+// written_files.cpp: files that the script itself has written -------------------------------------
+
+// A program that is such a file is what its first line names, with the file as an argument.
+void run_written_file(Subject& subject, const Form& form);
+// Notes files that are fetched: their texts are not known from here on.
+void note_fetched(Subject& subject, const FileProgram& program, const Form& form);
 
 // wrapped_languages.cpp: programs with a language of their own ------------------------------------
 

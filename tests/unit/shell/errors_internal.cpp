@@ -52,7 +52,7 @@ void check_sound(std::string_view text, const support::Script& script,
       sound = sound && in_range(each.target.begin, each.target.end) && each.fd >= -1;
     words += command.words.size();
     if (command.input.kind != shell::Input::Kind::known)
-      sound = sound && command.input.text.empty();
+      sound = sound && command.input.text.size() == 0;
   }
   for (const shell::Definition& each : script.definitions)
     sound = sound && in_range(each.begin, each.end) && !each.name.empty();

@@ -109,7 +109,7 @@ inline std::string input_of(std::string_view script,
   if (input.kind == codeexec::shell::Input::Kind::inherited) return "inherited";
   if (input.kind == codeexec::shell::Input::Kind::unknown) return "unknown";
   std::string text;
-  for (const char c : input.text) text += c == '\0' ? '@' : c;
+  for (const char c : std::string_view(input.text)) text += c == '\0' ? '@' : c;
   return "=" + text;
 }
 
