@@ -8269,6 +8269,15 @@ struct Input {
   // A shell reads its script from it: what a command in that script reads is the rest of it, and
   // what another shell reads has been read as a script already.
   bool script = false;
+  // Of a file: what else it may have, and whether this is a part of its text only.
+  const Input* also = nullptr;
+  bool piece = false;
+  // True if it has one text, known or not.
+  bool is_certain() const {
+    const Input* other = also;
+    while (other != nullptr && other->piece) other = other->also;
+    return other == nullptr;
+  }
 };
 
 // A string that the script makes, and what is known of it. Each part that cannot be known without a
@@ -8296,7 +8305,8 @@ struct Word : Text {
   std::array<std::uint16_t, 4> unset = {};
   std::size_t begin = 0;  // the bytes of the script it was written in; of a string that a command
   std::size_t end = 0;    // runs (eval '...'), the bytes of that command
-  // Of <( ): what can be read from it; null: that is not known. It lives as long as the walk.
+  // Of <( ), and of a file that the script has written: what can be read from it; null: that is not
+  // known. It lives as long as the walk.
   const Input* printed = nullptr;
 
   // With more of them, the others are parts that may be anything.
@@ -8401,6 +8411,7 @@ struct Payload {
   bool same_shell = false;  // as eval: it sees and changes the variables of the script
   bool tolerant = false;    // a syntax error in it ends the payload, not the reading
   bool holes = false;       // as tolerant; the commands in it are marked, too
+  bool file = false;        // of a file, which may be run again, also by itself
 };
 
 // A command that walk() has come to.
@@ -8408,6 +8419,11 @@ struct Visit {
   const Command& command;
   const Command* producer;         // the simple command that writes into its pipe, if one does
   std::vector<Payload>& payloads;  // to fill: what is to be read before the walk goes on
+  // To fill: files that get a text which is not known, as seen from the command's directory. Those
+  // of `changed` only if the script has written them before.
+  std::vector<std::string>& fetched;
+  std::vector<std::string>& changed;
+  std::vector<std::string>& run;  // to fill: words that name files which the command runs
 };
 
 // Reads a script, and hands each command to `visit` when it comes to it: once for each call of the
@@ -8432,6 +8448,112 @@ SimpleCommand simple_command(const shell::Command& command);
 #if !defined(CODEEXEC_GROUP_10) && defined(CODEEXEC_IMPLEMENT_POLICY)
 #define CODEEXEC_GROUP_10
 
+// shell/shell_internal.hpp ------------------------------------------------------------------------
+// Classes of characters, and the escapes of $'...', echo and printf.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
+
+// Characters, for fast tests.
+struct CharSet {
+  std::array<std::uint32_t, 8> members = {};
+  constexpr explicit CharSet(std::string_view characters) {
+    for (const char c : characters) members[place(c) / 32] |= std::uint32_t{1} << place(c) % 32;
+  }
+  constexpr bool has(char c) const { return (members[place(c) / 32] >> place(c) % 32 & 1) != 0; }
+
+ private:
+  static constexpr unsigned place(char c) { return static_cast<unsigned char>(c); }
+};
+constexpr CharSet word_end(" \t\n&|;<>()");
+constexpr CharSet ends_plain_run(" \t\n&|;<>()\\'\"`${}]");
+constexpr CharSet ends_quoted_run("\\'\"`$}]");
+
+// Where a text stands in the script. If `exact`, byte i of it is at begin + i. If not, the script
+// does not have the text as it is: it comes from somewhere between begin and end.
+struct ShellOrigin {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  bool exact = true;
+};
+
+// What may follow a backslash, in $'...' and in the strings of echo and printf.
+enum class EscapeStyle {
+  ansi_c,  // $'...'
+  echo,    // echo; \c ends all output
+  b,       // the operand of printf's %b; the same
+  format,  // printf's format
+};
+
+// Decodes the escape after the backslash at text[at]; leaves `at` behind it. False: \c, the end of
+// the output.
+bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
+                   shell::Dialect dialect, std::string& out);
+
+// The value of $'text'. A NUL ends it.
+std::string decode_ansi_c(std::string_view text);
+
+// A number other than 0 for a name. Different names mostly have different numbers.
+std::uint16_t hash_of_name(std::string_view name);
+
+// The message of the limit max_depth.
+std::string too_deep(const shell::Options& options);
+
+// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. A `~` at the
+// start is a name like others, so `~/..` becomes `.`.
+std::string join_shell_path(std::string_view directory, std::string_view path);
+
+// shell/files_internal.hpp ------------------------------------------------------------------------
+// The files that a script writes, with their texts, for commands that run them.
+
+// A file has each text that the script may have given it, as no branch is certain. What is added to
+// it continues the last one, and is a piece of its own besides, as what stands before it may not be
+// there. Nothing is taken out again, so that a pointer to a text stays good.
+//
+//   echo a > f       a
+//   echo b >> f      a\nb, and the piece b
+//   curl x > f       a\nb, the piece b, or one that is not known
+//
+// At most max_files files are kept and max_bytes of text. Beyond these, a text is not known; and
+// beyond the files, that of any other file.
+class ShellFiles {
+ public:
+  bool empty() const { return files_.empty(); }
+  // Another number after each known text of a file that a command may have run before.
+  std::uint64_t version() const { return version_; }
+  // A command runs the file that this word names.
+  void note_run(std::string_view word) {
+    if (!has_nul(word)) run_[place_of_name(word)] = true;
+  }
+  // The texts of a file, the newest first; null: the script has not written it.
+  const shell::Input* find(const std::string& path) const;
+  // Gives a file a text, which may be unknown.
+  void write(const std::string& path, shell::Input text, bool append);
+  // Gives a file all texts that another one has.
+  void copy(const std::string& from, const std::string& to);
+
+ private:
+  static constexpr std::size_t max_files = 256;
+  static constexpr std::size_t max_texts = 64;  // of a file
+  static constexpr std::size_t max_bytes = std::size_t{1} << 20;
+  static constexpr std::size_t most_places = 4096;
+  using Texts = std::list<shell::Input>;
+
+  static std::size_t place_of_name(std::string_view path) {
+    return hash_of_name(base_name(path)) % most_places;
+  }
+  // False: it has this text already.
+  bool add(Texts& texts, shell::Input text, bool first);
+
+  std::map<std::string, Texts, std::less<>> files_ = {};
+  shell::Input any_ = {};  // once there are too many files
+  std::size_t bytes_ = 0;
+  std::uint64_t version_ = 0;
+  std::array<bool, most_places> run_ = {};
+};
+
 // shell/values_internal.hpp -----------------------------------------------------------------------
 // What a variable can hold while a script is walked.
 //
@@ -8442,11 +8564,6 @@ SimpleCommand simple_command(const shell::Command& command);
 //   ShellVariable  x            { value, value ... }     at most max_values, else one unknown
 //   ShellValue     (a "$b" c)   { text, text, text }     one text, unless it is an array
 //   ShellText      a$RANDOM     "a\0"
-
-namespace codeexec {
-inline namespace v0_1 {
-
-CODEEXEC_INNER {
 
 using ShellText = shell::Text;
 
@@ -8926,12 +9043,13 @@ struct ShellSurroundings {
   shell::Input input = {};
   std::uint64_t definitions = 0;
   std::uint64_t producer = 0;
+  std::uint64_t files = 0;
   unsigned flags = 0;
   bool operator==(const ShellSurroundings& other) const {
-    return flags == other.flags && definitions == other.definitions && producer == other.producer &&
-           input.kind == other.input.kind && input.text == other.input.text &&
-           input.glob == other.input.glob && input.home == other.input.home &&
-           input.script == other.input.script;
+    return flags == other.flags && files == other.files && definitions == other.definitions &&
+           producer == other.producer && input.kind == other.input.kind &&
+           input.text == other.input.text && input.glob == other.input.glob &&
+           input.home == other.input.home && input.script == other.input.script;
   }
 };
 
@@ -9067,6 +9185,16 @@ struct ShellWalk {
   ShellScopes scopes{budget};
   ShellNames names = {};
   ShellBodies bodies = {};
+  ShellFiles files = {};
+  // A text that is parsed.
+  struct Parsed {
+    std::uint32_t root = no_index;
+    bool failed = false;
+    bool open = false;
+    bool running = false;  // of a file: one that runs itself is not followed
+    Error error = {};
+  };
+  std::map<std::string, Parsed> parsed_files = {};
   struct Trap {
     std::string text = {};
     std::size_t begin = 0;
@@ -9141,6 +9269,20 @@ class ShellRunner {
   void report_assignment(const ShellNode& node, std::string_view name,
                          const ShellVariable& variable);
 
+  // What a path is called in ShellWalk::files.
+  std::string file_key(std::string_view path) const;
+  // A file of a known path gets a text. Not where a function is defined: its calls do it.
+  void write_file(std::string_view path, shell::Input text, bool append);
+  // Records what is printed to files behind >, while there is room for it.
+  ShellPrinted recorder_of(const std::vector<shell::Redirection>& redirections) const;
+  // The files behind > get what was printed. `local`: that is the text of other files, which the
+  // script has not written: as those, they are not looked at.
+  void write_redirected(const std::vector<shell::Redirection>& redirections,
+                        const ShellPrinted& printed, bool local = false);
+  // Notes the texts of files that the script has written.
+  void find_texts(std::vector<shell::Word>& words) const;
+  void find_text(shell::Word& word) const;
+
   ShellSurroundings surroundings() const;
 
   ShellWalk& walk;
@@ -9175,6 +9317,11 @@ class ShellRunner {
   void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input);
   // Runs a string that a command hands to a shell.
   void follow(shell::Payload& payload, const shell::Command& command);
+  // A file that was run before with the same variables and arguments is not run again.
+  void run_file(const std::string& text, const shell::Command& command, bool tolerant);
+  ShellWalk::Parsed parse_text(std::string text, const shell::Command& command);
+  // Ends the walk if the text could not be read.
+  void end_text(const ShellWalk::Parsed& parsed, bool tolerant);
 };
 
 // A simple command.
@@ -9222,6 +9369,8 @@ inline shell::Input unknown_input() {
 }
 // True for the arrays of bash that decide what command a name is.
 bool is_command_table(std::string_view name);
+// What can be read from where this was written.
+shell::Input input_of(ShellPrinted output);
 // A builtin that POSIX finds before a function.
 bool is_special_builtin(std::string_view name);
 
@@ -9243,7 +9392,7 @@ ShellSurroundings ShellRunner::surroundings() const {
       place.holes,    place.handler,    place.keep != nullptr, place.output->records()};
   unsigned bits = 2 * place.shells + (walk.names.any_forgotten() ? 1 : 0);
   for (const bool flag : flags) bits = 2 * bits + (flag ? 1 : 0);
-  return {*place.input, walk.scopes.definitions, place.producer_id, bits};
+  return {*place.input, walk.scopes.definitions, place.producer_id, walk.files.version(), bits};
 }
 
 const ShellBodies::Memory* ShellBodies::find(ShellRunner& runner, const Memory& wanted) {
@@ -9354,58 +9503,6 @@ ShellEffects ShellBodies::run(ShellRunner& runner, ShellRange nodes, std::string
   remember(std::move(fresh), walk.budget.options.limits.max_text / 4);
   return copy;
 }
-
-// shell/shell_internal.hpp ------------------------------------------------------------------------
-// Classes of characters, and the escapes of $'...', echo and printf.
-
-// Characters, for fast tests.
-struct CharSet {
-  std::array<std::uint32_t, 8> members = {};
-  constexpr explicit CharSet(std::string_view characters) {
-    for (const char c : characters) members[place(c) / 32] |= std::uint32_t{1} << place(c) % 32;
-  }
-  constexpr bool has(char c) const { return (members[place(c) / 32] >> place(c) % 32 & 1) != 0; }
-
- private:
-  static constexpr unsigned place(char c) { return static_cast<unsigned char>(c); }
-};
-constexpr CharSet word_end(" \t\n&|;<>()");
-constexpr CharSet ends_plain_run(" \t\n&|;<>()\\'\"`${}]");
-constexpr CharSet ends_quoted_run("\\'\"`$}]");
-
-// Where a text stands in the script. If `exact`, byte i of it is at begin + i. If not, the script
-// does not have the text as it is: it comes from somewhere between begin and end.
-struct ShellOrigin {
-  std::uint32_t begin = 0;
-  std::uint32_t end = 0;
-  bool exact = true;
-};
-
-// What may follow a backslash, in $'...' and in the strings of echo and printf.
-enum class EscapeStyle {
-  ansi_c,  // $'...'
-  echo,    // echo; \c ends all output
-  b,       // the operand of printf's %b; the same
-  format,  // printf's format
-};
-
-// Decodes the escape after the backslash at text[at]; leaves `at` behind it. False: \c, the end of
-// the output.
-bool decode_escape(std::string_view text, std::size_t& at, EscapeStyle style,
-                   shell::Dialect dialect, std::string& out);
-
-// The value of $'text'. A NUL ends it.
-std::string decode_ansi_c(std::string_view text);
-
-// A number other than 0 for a name. Different names mostly have different numbers.
-std::uint16_t hash_of_name(std::string_view name);
-
-// The message of the limit max_depth.
-std::string too_deep(const shell::Options& options);
-
-// Puts a path behind a directory and takes `.`, `..` and doubled slashes out of it. A `~` at the
-// start is a name like others, so `~/..` becomes `.`.
-std::string join_shell_path(std::string_view directory, std::string_view path);
 
 // shell/words_internal.hpp ------------------------------------------------------------------------
 // From a word of the tree to the fields that a command gets.
@@ -9892,6 +9989,7 @@ enum class ShellVerb {
   // ShellPrinter runs these: they print.
   base_name,
   cat,
+  copy,  // cp, mv, ln, install
   directory_name,
   echo,
   ls,
@@ -9998,6 +10096,9 @@ class ShellPrinter : ShellVerbs {
   // Prints a word, and marks the output with what is known of it.
   void print_word(const shell::Word& word);
   void run_cat();
+  // The files that are written get the texts that the script knows.
+  void run_copy();
+  void run_tee();
   void run_echo();
   // With -d, the operands that are there.
   void run_ls();
@@ -10078,6 +10179,7 @@ constexpr KnownVerb known_verbs[] = {
     {"chdir", ShellVerb::change_directory},
     {"compgen", ShellVerb::compgen},
     {"continue", ShellVerb::leave},
+    {"cp", ShellVerb::copy},
     {"declare", ShellVerb::declare},
     {"dirname", ShellVerb::directory_name},
     {"echo", ShellVerb::echo},
@@ -10090,10 +10192,13 @@ constexpr KnownVerb known_verbs[] = {
     {"getopts", ShellVerb::read},
     {"hash", ShellVerb::hash},
     {"history", ShellVerb::history},
+    {"install", ShellVerb::copy},
     {"let", ShellVerb::let},
+    {"ln", ShellVerb::copy},
     {"local", ShellVerb::declare},
     {"ls", ShellVerb::ls},
     {"mapfile", ShellVerb::read},
+    {"mv", ShellVerb::copy},
     {"popd", ShellVerb::pop_directory},
     {"printf", ShellVerb::printf},
     {"pushd", ShellVerb::change_directory},
@@ -10988,9 +11093,6 @@ std::string_view ShellCommandParser::read_line(bool is_quoted, std::string& stor
 //
 // No condition is evaluated: a branch that a run would not take is walked like the others.
 
-namespace {
-
-// What can be read from where this was written.
 shell::Input input_of(ShellPrinted output) {
   shell::Input input = unknown_input();
   input.glob = output.glob;
@@ -11000,8 +11102,6 @@ shell::Input input_of(ShellPrinted output) {
   input.text = std::move(output.text);
   return input;
 }
-
-}  // namespace
 
 void ShellRunner::run(std::uint32_t index) {
   if (walk.budget.stopped()) return;
@@ -11034,16 +11134,22 @@ void ShellRunner::run_foreground(std::uint32_t index, const ShellNode& node) {
   // Its redirections hold for everything in it.
   shell::Input input = *place.input;
   ShellSimple simple(*this, node);
+  std::vector<shell::Redirection> redirections;
   walk.scopes.for_each_choice([&] {
     shell::Command command;
     simple.expand_redirections(command.redirections, input);
     command.compound = true;
     report(node, command);
+    redirections.insert(redirections.end(), command.redirections.begin(),
+                        command.redirections.end());
   });
   ShellRunner inner(*this);
   inner.place.input = &input;
-  if (simple.redirects_output()) inner.place.output = &walk.nowhere;
+  ShellPrinted printed = recorder_of(redirections);
+  const bool redirected = simple.redirects_output();
+  if (redirected) inner.place.output = &printed;
   inner.run_compound(node);
+  if (redirected) write_redirected(redirections, printed);
 }
 
 void ShellRunner::run_compound(const ShellNode& node) {
@@ -12073,6 +12179,63 @@ void ShellRunner::expand_words(ShellRange range, std::vector<shell::Word>& out, 
   ShellExpander expander(*this, out, single);
   for (std::size_t i = 0; i < size(range) && !walk.budget.stopped(); ++i)
     expander.expand_word(walk.item(range, i));
+}
+
+// shell/files.cpp ---------------------------------------------------------------------------------
+// The walker: the files that a script writes.
+
+const shell::Input* ShellFiles::find(const std::string& path) const {
+  const auto found = files_.find(path);
+  if (found != files_.end()) return &found->second.front();
+  return any_.kind == shell::Input::Kind::unknown ? &any_ : nullptr;
+}
+
+bool ShellFiles::add(Texts& texts, shell::Input text, bool first) {
+  bytes_ += text.text.size();
+  if (bytes_ > max_bytes || texts.size() >= max_texts) text = {shell::Input::Kind::unknown};
+  for (const shell::Input& other : texts)
+    if (other.kind == text.kind && other.piece == text.piece && other.text == text.text)
+      return false;
+  text.script = false;
+  texts.insert(first ? texts.begin() : texts.end(), std::move(text));
+  const shell::Input* also = nullptr;
+  for (auto each = texts.rbegin(); each != texts.rend(); ++each) {
+    each->also = also;
+    also = &*each;
+  }
+  return true;
+}
+
+void ShellFiles::write(const std::string& path, shell::Input text, bool append) {
+  if (files_.size() == max_files && files_.find(path) == files_.end()) {
+    any_.kind = shell::Input::Kind::unknown;
+    return;
+  }
+  Texts& texts = files_[path];
+  const bool known = text.kind == shell::Input::Kind::known;
+  const bool was_run = run_[place_of_name(path)] && known && text.text.size() > 0;
+  if (!append || !known || texts.empty() || texts.front().kind != text.kind) {
+    if (add(texts, std::move(text), true) && was_run) ++version_;
+    return;
+  }
+  if (text.text.size() == 0) return;
+  if (was_run) ++version_;
+  shell::Input& last = texts.front();
+  last.text = concat({std::string_view(last.text), std::string_view(text.text)});
+  last.glob = last.glob || text.glob;
+  last.home = last.home || text.home;
+  bytes_ += last.text.size();
+  if (bytes_ > max_bytes) last.kind = shell::Input::Kind::unknown;
+  text.piece = true;
+  add(texts, std::move(text), false);
+}
+
+void ShellFiles::copy(const std::string& from, const std::string& to) {
+  const auto found = files_.find(from);
+  if (found == files_.end() || from == to) return;
+  // Writing to another file moves none of these.
+  for (auto text = found->second.rbegin(); text != found->second.rend(); ++text)
+    write(to, *text, false);
 }
 
 // shell/functions.cpp -----------------------------------------------------------------------------
@@ -13364,18 +13527,49 @@ void ShellPrinter::run(ShellVerb verb) {
       return run_printf();
     case ShellVerb::pwd:
       return run_pwd();
+    case ShellVerb::copy:
+      return run_copy();
     case ShellVerb::tee:
-      return print_input(&command_.input);
+      return run_tee();
     default:
       return;
   }
 }
 
 void ShellPrinter::print_input(const shell::Input* input) {
-  if (input != nullptr && input->kind == shell::Input::Kind::known && !input->script)
+  if (input != nullptr && input->kind == shell::Input::Kind::known && !input->script &&
+      input->is_certain())
     output_.append({std::string(input->text), false, input->glob, input->home});
   else
     output_.write_unknown();
+}
+
+void ShellPrinter::run_tee() {
+  bool append = false;
+  for (std::size_t i = at_ + 1; i < words_.size(); ++i)
+    append = append || is_any(words_[i].text, "-a", "--append", "-ai", "-ia");
+  shell::Input text = command_.input;
+  if (text.kind == shell::Input::Kind::inherited || text.script) text = unknown_input();
+  for (std::size_t i = at_ + 1; i < words_.size(); ++i)
+    if (!starts_with(words_[i].text, "-"sv)) runner_.write_file(words_[i].text, text, append);
+  print_input(&command_.input);
+}
+
+// Any operand may be the target, or a directory that is; options may say so.
+void ShellPrinter::run_copy() {
+  for (std::size_t from = at_ + 1; from < words_.size(); ++from) {
+    if (words_[from].printed == nullptr) continue;
+    const std::string key = runner_.file_key(words_[from].text);
+    const std::string name(base_name(words_[from].text));
+    for (std::size_t to = at_ + 1; to < words_.size() && !budget_.stopped(); ++to) {
+      const std::string& target = words_[to].text;
+      if (to == from || target.empty() || target[0] == '-') continue;
+      budget_.charge(target.size());
+      runner_.walk.files.copy(key, runner_.file_key(target));
+      runner_.walk.files.copy(key, runner_.file_key(concat("%/%", {target, name})));
+    }
+  }
+  output_.write_unknown();
 }
 
 void ShellPrinter::run_cat() {
@@ -14170,6 +14364,7 @@ void ShellSimple::run_once() {
   ShellBudget& budget = walk_.budget;
   shell::Command command;
   expand_words(command.words);
+  runner_.find_texts(command.words);
   std::uint32_t next = node_.assignments.first;
   const bool temporary = !command.words.empty() && next != no_index;
   if (temporary) scopes.open_frame();
@@ -14366,7 +14561,7 @@ void read_from(const shell::Redirection& redirection, shell::Input& input) {
   if (redirection.kind == Kind::write || redirection.kind == Kind::append) return;
   if (redirection.kind == Kind::duplicate && target.text == "0") return;
   input = unknown_input();
-  if (target.printed != nullptr) input = *target.printed;
+  if (target.printed != nullptr && target.printed->is_certain()) input = *target.printed;
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
     input.text = concat({target.text, redirection.kind == Kind::here_string ? "\n" : ""});
@@ -14397,6 +14592,7 @@ void ShellSimple::expand_redirections(std::vector<shell::Redirection>& out, shel
       redirection.kind = parsed.output ? Kind::write : Kind::read;
       walk_.budget.outcome.dialect_dependent = true;
     }
+    if (redirection.kind == Kind::read) runner_.find_text(redirection.target);
     if (redirection.fd == 0) read_from(redirection, input);
     out.push_back(std::move(redirection));
   }
@@ -14421,11 +14617,25 @@ bool writes_elsewhere(const shell::Command& command) {
   return false;
 }
 
+// True if what it prints is made of files that the script has not written.
+bool filters_files(const shell::Command& command) {
+  static constexpr auto filters =
+      NameSet{"cat", "cut", "envsubst", "grep", "head", "sed", "sort", "tail", "tr", "uniq"};
+  if (command.pipeline || command.words.size() < 2 || !filters.has(command.words[0].text) ||
+      command.input.kind == shell::Input::Kind::known)
+    return false;
+  for (const shell::Word& word : command.words)
+    if (word.printed != nullptr || word.process) return false;
+  return true;
+}
+
 }  // namespace
 
 void ShellSimple::run_effects(const shell::Command& command) {
   ShellRunner inner(runner_);
-  if (writes_elsewhere(command)) inner.place.output = &walk_.nowhere;
+  ShellPrinted redirected = runner_.recorder_of(command.redirections);
+  const bool elsewhere = writes_elsewhere(command);
+  if (elsewhere) inner.place.output = &redirected;
   ShellPrinted& output = *inner.place.output;
   const std::vector<shell::Word>& words = command.words;
   if (words.empty()) {
@@ -14438,6 +14648,7 @@ void ShellSimple::run_effects(const shell::Command& command) {
              !walk_.names.run_function(inner, command)) {
     ShellBuiltin(inner, command).run();
   }
+  runner_.write_redirected(command.redirections, redirected, filters_files(command));
 }
 
 // shell/strings.cpp -------------------------------------------------------------------------------
@@ -14469,9 +14680,56 @@ void ShellRunner::report(const ShellNode& node, shell::Command& command) {
   if (!budget.count_command(command.begin)) return;
   if (place.keep != nullptr) *place.keep = new_shared<shell::Command>(command);
   std::vector<shell::Payload> payloads;
-  walk.visit({command, place.producer, payloads});
+  std::vector<std::string> fetched, changed, run;
+  walk.visit({command, place.producer, payloads, fetched, changed, run});
+  for (const std::string& word : run) walk.files.note_run(word);
+  for (const std::string& path : fetched) write_file(path, unknown_input(), false);
+  for (const std::string& path : changed)
+    if (walk.files.find(file_key(path)) != nullptr) write_file(path, unknown_input(), false);
   for (shell::Payload& payload : payloads)
     if (!budget.stopped()) follow(payload, command);
+}
+
+// Files that the script writes ------------------------------------------------------------------
+
+std::string ShellRunner::file_key(std::string_view path) const {
+  const ShellValue& directory = walk.scopes.value_of(work_dir_key);
+  return join_shell_path(directory.elements.empty() ? "" : directory.elements[0].text, path);
+}
+
+void ShellRunner::write_file(std::string_view path, shell::Input text, bool append) {
+  if (place.defined || starts_with(path, "/dev/"sv)) return;
+  const std::string key = file_key(path);
+  if (!has_nul(key)) walk.files.write(key, std::move(text), append);
+}
+
+void ShellRunner::write_redirected(const std::vector<shell::Redirection>& redirections,
+                                   const ShellPrinted& printed, bool local) {
+  for (const shell::Redirection& redirection : redirections) {
+    const std::string& path = redirection.target.text;
+    if (!redirection.writes() || redirection.target.process) continue;
+    if (local && walk.files.find(file_key(path)) == nullptr) continue;
+    const bool known = redirection.fd == 1 && printed.records();
+    write_file(path, known ? input_of(printed) : unknown_input(),
+               redirection.kind == shell::Redirection::Kind::append);
+  }
+}
+
+ShellPrinted ShellRunner::recorder_of(const std::vector<shell::Redirection>& redirections) const {
+  for (const shell::Redirection& redirection : redirections)
+    if (redirection.fd == 1 && redirection.writes() && !walk.budget.is_scarce() &&
+        !starts_with(redirection.target.text, "/dev/"sv))
+      return ShellPrinted(&walk.budget);
+  return ShellPrinted(nullptr);
+}
+
+void ShellRunner::find_texts(std::vector<shell::Word>& words) const {
+  for (shell::Word& word : words) find_text(word);
+}
+
+void ShellRunner::find_text(shell::Word& word) const {
+  if (word.process || !word.known() || walk.files.empty()) return;
+  word.printed = walk.files.find(file_key(word.text));
 }
 
 bool ShellRunner::steers_programs(std::string_view name) {
@@ -14516,16 +14774,47 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
   if (!payload.arguments.empty()) scopes.assign("0"sv, scalar_value(payload.arguments[0]));
   inner.run_arguments(arguments.elements);
   scopes.assign(positional_key, std::move(arguments));
-  const bool open = inner.run_text(std::move(payload.text), command, tolerant);
-  if (payload.input.script && !place.input->script)
-    walk.budget.outcome.open = walk.budget.outcome.open || open;
+  if (payload.file) {
+    inner.run_file(payload.text, command, tolerant);
+  } else {
+    const bool open = inner.run_text(std::move(payload.text), command, tolerant);
+    if (payload.input.script && !place.input->script)
+      walk.budget.outcome.open = walk.budget.outcome.open || open;
+  }
   scopes.take_frame();
 }
 
+void ShellRunner::run_file(const std::string& text, const shell::Command& command, bool tolerant) {
+  if (!walk.budget.enter(command.begin)) return;
+  const auto [at, is_new] = walk.parsed_files.try_emplace(text);
+  ShellWalk::Parsed& parsed = at->second;
+  if (is_new) parsed = parse_text(text, command);
+  if (!parsed.running && parsed.root != no_index) {
+    const ShellRange nodes = walk.node(parsed.root).nodes;
+    const ShellLeft left = walk.scopes.left;
+    parsed.running = true;
+    if (size(nodes) > 0) walk.bodies.run(*this, nodes, {}, ShellVariable());
+    parsed.running = false;
+    walk.scopes.left = left;
+  }
+  end_text(parsed, tolerant || has_nul(text));
+  walk.budget.leave();
+}
+
 bool ShellRunner::run_text(std::string text, const shell::Command& command, bool tolerant) {
-  ShellBudget& budget = walk.budget;
-  if (!budget.enter(command.begin)) return false;
-  const bool is_known = !has_nul(text);
+  if (!walk.budget.enter(command.begin)) return false;
+  // What unknown parts make of a string is not for the parser to say.
+  tolerant = tolerant || has_nul(text);
+  const ShellWalk::Parsed parsed = parse_text(std::move(text), command);
+  if (parsed.root != no_index) run(parsed.root);
+  const bool open = parsed.open && !walk.budget.stopped();
+  end_text(parsed, tolerant);
+  walk.budget.leave();
+  return open;
+}
+
+ShellWalk::Parsed ShellRunner::parse_text(std::string text, const shell::Command& command) {
+  const ShellBudget& budget = walk.budget;
   // The limit is for the script and all strings together. A string counts each time it is run.
   walk.syntax.most_simple = 4 * budget.options.limits.max_written;
   walk.syntax.texts.push_back(std::move(text));
@@ -14533,22 +14822,24 @@ bool ShellRunner::run_text(std::string text, const shell::Command& command, bool
   const auto end = static_cast<std::uint32_t>(command.end);
   ShellParser parser(walk.syntax, budget.options, walk.syntax.texts.back(), {begin, end, false},
                      budget.depth);
-  const std::uint32_t root = parser.parse();
-  shell::Outcome& outcome = budget.outcome;
+  ShellWalk::Parsed parsed;
+  parsed.root = parser.parse();
+  parsed.failed = parser.failed();
+  parsed.open = parser.open();
+  parsed.error = parser.error();
+  shell::Outcome& outcome = walk.budget.outcome;
   outcome.dialect_dependent = outcome.dialect_dependent || parser.dialect_dependent();
-  if (root != no_index) run(root);
-  const bool open = parser.open() && !budget.stopped();
-  // What unknown parts make of a string is not for the parser to say.
-  tolerant = tolerant || !is_known;
-  if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) &&
-      !budget.stopped()) {
-    outcome.complete = false;
-    outcome.error = parser.error();
-    outcome.error.message =
-        concat("in the string that this command runs: %", {parser.error().message});
-  }
-  budget.leave();
-  return open;
+  return parsed;
+}
+
+void ShellRunner::end_text(const ShellWalk::Parsed& parsed, bool tolerant) {
+  ShellBudget& budget = walk.budget;
+  if (!parsed.failed || budget.stopped()) return;
+  if (tolerant && parsed.error.code != ErrorCode::limit) return;
+  shell::Outcome& outcome = budget.outcome;
+  outcome.complete = false;
+  outcome.error = parsed.error;
+  outcome.error.message = concat("in the string that this command runs: %", {parsed.error.message});
 }
 
 // Strings that the shell expands by itself.
@@ -16449,7 +16740,10 @@ struct Subject {
         variables(watched),
         links(made),
         output(printed),
-        payloads(visit.payloads) {}
+        payloads(visit.payloads),
+        fetched(visit.fetched),
+        changed(visit.changed),
+        run(visit.run) {}
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
 
@@ -16460,6 +16754,9 @@ struct Subject {
   Links& links;
   KnownOutput& output;
   std::vector<shell::Payload>& payloads;
+  std::vector<std::string>& fetched;  // see shell::Visit
+  std::vector<std::string>& changed;
+  std::vector<std::string>& run;
   std::string environment = {};             // assignments that env makes, for the shells it starts
   const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
   std::list<Form> forms = {};
@@ -16574,6 +16871,13 @@ void read_code(Subject& subject, Language language, std::string_view code, const
 bool reads_file(const shell::Command& command);
 // Refuses an interpreter that runs what is not known before it runs: `curl x | python3`.
 void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// written_files.cpp: files that the script itself has written -------------------------------------
+
+// A program that is such a file is what its first line names, with the file as an argument.
+void run_written_file(Subject& subject, const Form& form);
+// Notes files that are fetched: their texts are not known from here on.
+void note_fetched(Subject& subject, const FileProgram& program, const Form& form);
 
 // wrapped_languages.cpp: programs with a language of their own ------------------------------------
 
@@ -18343,6 +18647,9 @@ void use_file(Subject& subject, Use use, const Part& part, bool recursive, const
   // A connection, which the network's rules are for.
   if (is_known_path(path, PathKind::connection)) return;
   check_use(subject, use, part, path, recursive, form);
+  // Its text is not known any more, if the script has written it; what tee writes the walk knows.
+  if (use == Use::write && form.size > 0 && !form.holes && base_name(form.words[0].text) != "tee"sv)
+    subject.changed.push_back(std::string(part.text));
   // What runs elsewhere has files of its own.
   if (judged.collected && !form.holes && !subject.command.holes)
     collect_file(judged, use, part, path, recursive);
@@ -19046,11 +19353,32 @@ void check_host_access(Subject& subject, const Wrapper& wrapper, const Form& for
     subject.refuse(Rule::host_access, form.words[0], form);
 }
 
+}  // inner
+
 // policy/interpreters.cpp -------------------------------------------------------------------------
 // Interpreters: where their code stands, and what it starts or removes (see code_internal.hpp).
 //
 // This finds what is written plainly. Code that hides what it runs is not found: keeping it from
 // harm is the job of the sandbox.
+
+namespace {
+
+// The code in a file that the script has written.
+void read_code_file(Subject& subject, Language language, const Form& form,
+                    const shell::Word& word) {
+  if (form.holes) return;
+  subject.run.push_back(word.text);
+  for (const shell::Input* each = word.printed; each != nullptr; each = each->also) {
+    if (each->kind == shell::Input::Kind::known)
+      read_code(subject, language, each->text, form, word, true);
+    else
+      subject.refuse_opaque(form, word, "its code is not known before it runs"sv);
+  }
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 // interpreters ------------------------------------------------------------------------------------
 
@@ -19096,6 +19424,7 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
     if (i < form.size) codes.push_back(part_of(form.words[i]));
   } else if (i < form.size && form.words[i].text != "-") {
     use_file(subject, Use::read, part_of(form.words[i]), false, form);
+    read_code_file(subject, language, form, form.words[i]);
   } else {
     subject.judged.note_reader(*form.input, Reader::program);
     if (form.input->kind == shell::Input::Kind::known)
@@ -19199,7 +19528,10 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
     name = name.substr(0, at);
   check_refused(subject, form, name);
   FileProgram program;
-  if (find_file_program(name, program)) judge_files(subject, program, form);
+  if (find_file_program(name, program)) {
+    judge_files(subject, program, form);
+    note_fetched(subject, program, form);
+  }
   if (is_any(name, "export", "declare", "typeset", "readonly")) {
     for (std::size_t i = 1; i < form.size; ++i) {
       std::string_view value = form.words[i].text;
@@ -19306,6 +19638,7 @@ void judge_form(Subject& subject, const Form& form) {
     if (sweeps(name) && !subject.judged.terms.blocked.empty()) return subject.refuse_unknown(form);
     return judge_pattern(subject, form, name);
   }
+  run_written_file(subject, form);
   if (!name.empty()) judge_program(subject, form, name);
 }
 
@@ -19846,6 +20179,8 @@ bool is_risky_acl(std::string_view entries) {
   return false;
 }
 
+}  // inner
+
 // policy/nested_shells.cpp ------------------------------------------------------------------------
 // Texts that a shell reads as a script: those of sh, eval, source, trap and alias, and of options.
 //
@@ -19856,9 +20191,42 @@ bool is_risky_acl(std::string_view entries) {
 //   bash -c 'rm -rf /'      run_string    the text is a word
 //   echo 'rm -rf /' | sh    read_input    the text comes in
 //   bash /dev/stdin         read_input    the same, by a name
-//   bash build.sh           (a file)      allowed: the policy reads no files
+//   bash build.sh           (a file)      allowed: the policy reads no files, but knows those that
+//                                         the script itself has written
 //   ssh -o ProxyCommand=x   run_option    the text is in an option
 //   tmux send-keys 'ls' C-m run_guess     the text may have any holes
+
+namespace {
+
+// One text, with the words from `first` on as $0, $1 ...
+void read_commands(Subject& subject, const Form& form, std::size_t first, bool same_shell,
+                   const shell::Input& input) {
+  const bool is_file = &input != form.input;
+  if (input.kind == shell::Input::Kind::inherited) return;
+  // Holes excuse unknown parts of a text, not a text of which nothing is known.
+  Form fed = form;
+  fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
+  if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
+    subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
+  if (input.kind == shell::Input::Kind::unknown || !subject.judged.charge_bytes(input.text.size()))
+    return;
+  shell::Payload payload;
+  payload.text = std::string(input.text);
+  payload.input = *form.input;
+  payload.file = is_file;
+  if (!is_file) payload.input.script = true;
+  payload.same_shell = same_shell;
+  payload.tolerant = form.code || input.piece;
+  payload.holes = form.holes;
+  if (first < form.size && !same_shell) payload.arguments.push_back(shell::Word(form.words[0]));
+  for (std::size_t i = first; i < form.size && !same_shell; ++i)
+    payload.arguments.push_back(shell::Word(form.words[i]));
+  subject.payloads.push_back(std::move(payload));
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 bool is_blank_or_unknown(std::string_view text) {
   return is_unknown(text) &&
@@ -19911,30 +20279,16 @@ void run_guess(Subject& subject, const Form& form, std::string_view script) {
 }
 
 void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
-  const shell::Input* const printed = first < form.size ? form.words[first].printed : nullptr;
-  const shell::Input& input = printed ? *printed : *form.input;
-  if (!printed) subject.judged.note_reader(input, Reader::shell);
-  if (input.kind == shell::Input::Kind::inherited || (input.script && !printed)) return;
-  // Holes excuse unknown parts of a text, not a text of which nothing is known.
-  Form fed = form;
-  fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
-  if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
-    subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
-  if (input.kind == shell::Input::Kind::unknown || !subject.judged.charge_bytes(input.text.size()))
-    return;
-  shell::Payload payload;
-  payload.text = std::string(input.text);
-  if (!printed) {
-    payload.input = input;
-    payload.input.script = true;
+  const shell::Input* printed = first < form.size ? form.words[first].printed : nullptr;
+  const shell::Input& input = *form.input;
+  if (printed == nullptr) {
+    subject.judged.note_reader(input, Reader::shell);
+    // Another shell has it as its script, and it is judged as that.
+    if (input.kind == shell::Input::Kind::inherited || input.script) return;
+    return read_commands(subject, form, first, same_shell, input);
   }
-  payload.same_shell = same_shell;
-  payload.tolerant = form.code;
-  payload.holes = form.holes;
-  if (first < form.size && !same_shell) payload.arguments.push_back(shell::Word(form.words[0]));
-  for (std::size_t i = first; i < form.size && !same_shell; ++i)
-    payload.arguments.push_back(shell::Word(form.words[i]));
-  subject.payloads.push_back(std::move(payload));
+  for (; printed != nullptr; printed = printed->also)
+    read_commands(subject, form, first, same_shell, *printed);
 }
 
 }  // inner
@@ -19945,7 +20299,7 @@ namespace {
 bool check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(subject.command.work_dir.text, word.text);
   if (is_any(text, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")) return true;
-  if (word.printed) return true;
+  if (word.process && word.printed) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
@@ -19954,11 +20308,14 @@ bool check_script_file(Subject& subject, const Form& form, const shell::Word& wo
     subject.judged.understood = false;
     return false;
   }
-  if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
+  if (word.process || (!word.known() && (word.split || !known_name)) || descriptor) {
     subject.refuse_opaque(form, word, "the script is not known before it runs"sv);
-  else
-    use_file(subject, Use::read, part_of(word), false, form);
-  return false;
+    return false;
+  }
+  use_file(subject, Use::read, part_of(word), false, form);
+  subject.run.push_back(word.text);
+  // What runs elsewhere has files of its own.
+  return word.printed != nullptr && !form.holes;
 }
 
 // The walk follows eval, trap and alias itself, behind `command` and `builtin` as well.
@@ -21719,7 +22076,7 @@ struct RuleRows : RuleColumns {
        description(
            "refuses a shell, eval or source that reads what the script does not tell: `curl x | "
            "sh`, `bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass"),
-       instead("save it to a file and run `sh FILE`")},
+       instead("save it to a file, read that, and run it in a command of its own")},
       {Rule::unknown_command, name("unknown-command"),
        message("A command whose name is not known before it runs is not allowed"),
        description("refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "
@@ -24412,6 +24769,74 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
     case Wrapper::Kind::nested:
       return peel_nested(subject, form);
   }
+}
+
+}  // inner
+
+// policy/written_files.cpp ------------------------------------------------------------------------
+// Files that a script writes and then runs: `echo ls > a; sh a`, `cat <<X > b; python b`, `./c`.
+//
+// The walk knows their texts, and gives them with the words that name the files. So a shell reads
+// them as it reads <( ): see nested_shells.cpp. Here is what else runs them, and what makes a text
+// unknown. A file that the script has not written is not looked at.
+
+namespace {
+
+// The words behind #!, those of a shell where there are none.
+std::vector<shell::Word> words_of_first_line(std::string_view text, const shell::Word& place) {
+  std::vector<shell::Word> words;
+  std::string_view line = take_part(text, '\n');
+  if (starts_with(line, "#!"sv)) {
+    line.remove_prefix(2);
+    // The kernel makes one argument of what stands behind the name; env -S cuts it up.
+    while (!line.empty() && words.size() < 16) {
+      const std::string_view word = take_part(line, line.find(' ') < line.find('\t') ? ' ' : '\t');
+      if (!word.empty() && word != "-S"sv) words.push_back(word_like(place, word));
+    }
+  }
+  if (words.empty()) words.push_back(word_like(place, "sh"sv));
+  return words;
+}
+
+// What stands in a URL behind the last slash, without a query.
+std::string_view name_in_url(std::string_view url) {
+  url = url.substr(0, url.find_first_of("?#"));
+  return url.substr(url.rfind('/') + 1);
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void run_written_file(Subject& subject, const Form& form) {
+  if (form.holes) return;
+  const shell::Word& file = form.words[0];
+  if (file.text.find('/') == std::string::npos) return;
+  subject.run.push_back(file.text);
+  for (const shell::Input* each = file.printed; each != nullptr; each = each->also) {
+    if (each->piece) continue;
+    if (each->kind != shell::Input::Kind::known) {
+      subject.refuse_opaque(form, file, "what it does is not known before it runs"sv);
+      continue;
+    }
+    std::vector<shell::Word> words = words_of_first_line(each->text, file);
+    for (std::size_t i = 0; i < form.size; ++i) words.push_back(shell::Word(form.words[i]));
+    subject.add_form(form.from(0), std::move(words));
+  }
+}
+
+void note_fetched(Subject& subject, const FileProgram& program, const Form& form) {
+  using Operands = FileProgram::Operands;
+  const std::string_view name = form.size > 0 ? base_name(form.words[0].text) : "";
+  if (!is_any(name, "curl", "wget") || form.holes) return;
+  bool named = program.operands == Operands::unpack;
+  for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
+    named = named || (name == "curl"sv && each.is(program.modes));
+    if (each.part.word && each.is(program.writes))
+      subject.fetched.push_back(std::string(each.part.text));
+  }
+  for (Arguments each(form, program.syntax, Order::options_anywhere); each.next() && named;)
+    if (!each.is_option) subject.fetched.push_back(std::string(name_in_url(each.part.text)));
 }
 
 }  // inner

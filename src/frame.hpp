@@ -258,6 +258,7 @@
 #include "shell/dollar.cpp"
 #include "shell/editing.cpp"
 #include "shell/expansion.cpp"
+#include "shell/files.cpp"
 #include "shell/functions.cpp"
 #include "shell/grammar.cpp"
 #include "shell/lexer.cpp"
@@ -305,6 +306,7 @@
 #include "policy/wrapped_languages.cpp"
 #include "policy/wrapper_table.cpp"
 #include "policy/wrappers.cpp"
+#include "policy/written_files.cpp"
 #include "policy/xargs.cpp"
 
 #include "paths/delete_guard.cpp"

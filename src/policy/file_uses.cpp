@@ -105,6 +105,9 @@ void use_file(Subject& subject, Use use, const Part& part, bool recursive, const
   // A connection, which the network's rules are for.
   if (is_known_path(path, PathKind::connection)) return;
   check_use(subject, use, part, path, recursive, form);
+  // Its text is not known any more, if the script has written it; what tee writes the walk knows.
+  if (use == Use::write && form.size > 0 && !form.holes && base_name(form.words[0].text) != "tee"sv)
+    subject.changed.push_back(std::string(part.text));
   // What runs elsewhere has files of its own.
   if (judged.collected && !form.holes && !subject.command.holes)
     collect_file(judged, use, part, path, recursive);

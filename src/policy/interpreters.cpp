@@ -9,6 +9,23 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+// The code in a file that the script has written.
+void read_code_file(Subject& subject, Language language, const Form& form,
+                    const shell::Word& word) {
+  if (form.holes) return;
+  subject.run.push_back(word.text);
+  for (const shell::Input* each = word.printed; each != nullptr; each = each->also) {
+    if (each->kind == shell::Input::Kind::known)
+      read_code(subject, language, each->text, form, word, true);
+    else
+      subject.refuse_opaque(form, word, "its code is not known before it runs"sv);
+  }
+}
+
+}  // namespace
+
 inline namespace inner {
 
 // interpreters ------------------------------------------------------------------------------------
@@ -55,6 +72,7 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
     if (i < form.size) codes.push_back(part_of(form.words[i]));
   } else if (i < form.size && form.words[i].text != "-") {
     use_file(subject, Use::read, part_of(form.words[i]), false, form);
+    read_code_file(subject, language, form, form.words[i]);
   } else {
     subject.judged.note_reader(*form.input, Reader::program);
     if (form.input->kind == shell::Input::Kind::known)

@@ -27,7 +27,10 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
     name = name.substr(0, at);
   check_refused(subject, form, name);
   FileProgram program;
-  if (find_file_program(name, program)) judge_files(subject, program, form);
+  if (find_file_program(name, program)) {
+    judge_files(subject, program, form);
+    note_fetched(subject, program, form);
+  }
   if (is_any(name, "export", "declare", "typeset", "readonly")) {
     for (std::size_t i = 1; i < form.size; ++i) {
       std::string_view value = form.words[i].text;
@@ -134,6 +137,7 @@ void judge_form(Subject& subject, const Form& form) {
     if (sweeps(name) && !subject.judged.terms.blocked.empty()) return subject.refuse_unknown(form);
     return judge_pattern(subject, form, name);
   }
+  run_written_file(subject, form);
   if (!name.empty()) judge_program(subject, form, name);
 }
 

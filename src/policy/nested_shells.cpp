@@ -7,7 +7,8 @@
 //   bash -c 'rm -rf /'      run_string    the text is a word
 //   echo 'rm -rf /' | sh    read_input    the text comes in
 //   bash /dev/stdin         read_input    the same, by a name
-//   bash build.sh           (a file)      allowed: the policy reads no files
+//   bash build.sh           (a file)      allowed: the policy reads no files, but knows those that
+//                                         the script itself has written
 //   ssh -o ProxyCommand=x   run_option    the text is in an option
 //   tmux send-keys 'ls' C-m run_guess     the text may have any holes
 
@@ -17,6 +18,36 @@
 
 namespace codeexec {
 inline namespace v0_1 {
+
+namespace {
+
+// One text, with the words from `first` on as $0, $1 ...
+void read_commands(Subject& subject, const Form& form, std::size_t first, bool same_shell,
+                   const shell::Input& input) {
+  const bool is_file = &input != form.input;
+  if (input.kind == shell::Input::Kind::inherited) return;
+  // Holes excuse unknown parts of a text, not a text of which nothing is known.
+  Form fed = form;
+  fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
+  if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
+    subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
+  if (input.kind == shell::Input::Kind::unknown || !subject.judged.charge_bytes(input.text.size()))
+    return;
+  shell::Payload payload;
+  payload.text = std::string(input.text);
+  payload.input = *form.input;
+  payload.file = is_file;
+  if (!is_file) payload.input.script = true;
+  payload.same_shell = same_shell;
+  payload.tolerant = form.code || input.piece;
+  payload.holes = form.holes;
+  if (first < form.size && !same_shell) payload.arguments.push_back(shell::Word(form.words[0]));
+  for (std::size_t i = first; i < form.size && !same_shell; ++i)
+    payload.arguments.push_back(shell::Word(form.words[i]));
+  subject.payloads.push_back(std::move(payload));
+}
+
+}  // namespace
 
 inline namespace inner {
 
@@ -71,30 +102,16 @@ void run_guess(Subject& subject, const Form& form, std::string_view script) {
 }
 
 void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
-  const shell::Input* const printed = first < form.size ? form.words[first].printed : nullptr;
-  const shell::Input& input = printed ? *printed : *form.input;
-  if (!printed) subject.judged.note_reader(input, Reader::shell);
-  if (input.kind == shell::Input::Kind::inherited || (input.script && !printed)) return;
-  // Holes excuse unknown parts of a text, not a text of which nothing is known.
-  Form fed = form;
-  fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
-  if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
-    subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
-  if (input.kind == shell::Input::Kind::unknown || !subject.judged.charge_bytes(input.text.size()))
-    return;
-  shell::Payload payload;
-  payload.text = std::string(input.text);
-  if (!printed) {
-    payload.input = input;
-    payload.input.script = true;
+  const shell::Input* printed = first < form.size ? form.words[first].printed : nullptr;
+  const shell::Input& input = *form.input;
+  if (printed == nullptr) {
+    subject.judged.note_reader(input, Reader::shell);
+    // Another shell has it as its script, and it is judged as that.
+    if (input.kind == shell::Input::Kind::inherited || input.script) return;
+    return read_commands(subject, form, first, same_shell, input);
   }
-  payload.same_shell = same_shell;
-  payload.tolerant = form.code;
-  payload.holes = form.holes;
-  if (first < form.size && !same_shell) payload.arguments.push_back(shell::Word(form.words[0]));
-  for (std::size_t i = first; i < form.size && !same_shell; ++i)
-    payload.arguments.push_back(shell::Word(form.words[i]));
-  subject.payloads.push_back(std::move(payload));
+  for (; printed != nullptr; printed = printed->also)
+    read_commands(subject, form, first, same_shell, *printed);
 }
 
 }  // namespace inner
@@ -105,7 +122,7 @@ namespace {
 bool check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(subject.command.work_dir.text, word.text);
   if (is_any(text, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")) return true;
-  if (word.printed) return true;
+  if (word.process && word.printed) return true;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
@@ -114,11 +131,14 @@ bool check_script_file(Subject& subject, const Form& form, const shell::Word& wo
     subject.judged.understood = false;
     return false;
   }
-  if (word.process || (!word.known() && (word.split || !known_name)) || descriptor)
+  if (word.process || (!word.known() && (word.split || !known_name)) || descriptor) {
     subject.refuse_opaque(form, word, "the script is not known before it runs"sv);
-  else
-    use_file(subject, Use::read, part_of(word), false, form);
-  return false;
+    return false;
+  }
+  use_file(subject, Use::read, part_of(word), false, form);
+  subject.run.push_back(word.text);
+  // What runs elsewhere has files of its own.
+  return word.printed != nullptr && !form.holes;
 }
 
 // The walk follows eval, trap and alias itself, behind `command` and `builtin` as well.

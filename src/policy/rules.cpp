@@ -145,7 +145,7 @@ struct RuleRows : RuleColumns {
        description(
            "refuses a shell, eval or source that reads what the script does not tell: `curl x | "
            "sh`, `bash -c \"$(cat x)\"`; `bash build.sh` and `source .venv/bin/activate` pass"),
-       instead("save it to a file and run `sh FILE`")},
+       instead("save it to a file, read that, and run it in a command of its own")},
       {Rule::unknown_command, name("unknown-command"),
        message("A command whose name is not known before it runs is not allowed"),
        description("refuses `$TOOL x` and `$(cat x)`, unless the script sets the variable; "

@@ -36,7 +36,10 @@ struct Subject {
         variables(watched),
         links(made),
         output(printed),
-        payloads(visit.payloads) {}
+        payloads(visit.payloads),
+        fetched(visit.fetched),
+        changed(visit.changed),
+        run(visit.run) {}
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
 
@@ -47,6 +50,9 @@ struct Subject {
   Links& links;
   KnownOutput& output;
   std::vector<shell::Payload>& payloads;
+  std::vector<std::string>& fetched;  // see shell::Visit
+  std::vector<std::string>& changed;
+  std::vector<std::string>& run;
   std::string environment = {};             // assignments that env makes, for the shells it starts
   const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
   std::list<Form> forms = {};
@@ -161,6 +167,13 @@ void read_code(Subject& subject, Language language, std::string_view code, const
 bool reads_file(const shell::Command& command);
 // Refuses an interpreter that runs what is not known before it runs: `curl x | python3`.
 void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form);
+
+// written_files.cpp: files that the script itself has written -------------------------------------
+
+// A program that is such a file is what its first line names, with the file as an argument.
+void run_written_file(Subject& subject, const Form& form);
+// Notes files that are fetched: their texts are not known from here on.
+void note_fetched(Subject& subject, const FileProgram& program, const Form& form);
 
 // wrapped_languages.cpp: programs with a language of their own ------------------------------------
 

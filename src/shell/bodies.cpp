@@ -22,7 +22,7 @@ ShellSurroundings ShellRunner::surroundings() const {
       place.holes,    place.handler,    place.keep != nullptr, place.output->records()};
   unsigned bits = 2 * place.shells + (walk.names.any_forgotten() ? 1 : 0);
   for (const bool flag : flags) bits = 2 * bits + (flag ? 1 : 0);
-  return {*place.input, walk.scopes.definitions, place.producer_id, bits};
+  return {*place.input, walk.scopes.definitions, place.producer_id, walk.files.version(), bits};
 }
 
 const ShellBodies::Memory* ShellBodies::find(ShellRunner& runner, const Memory& wanted) {

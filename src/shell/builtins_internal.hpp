@@ -14,6 +14,7 @@ enum class ShellVerb {
   // ShellPrinter runs these: they print.
   base_name,
   cat,
+  copy,  // cp, mv, ln, install
   directory_name,
   echo,
   ls,
@@ -120,6 +121,9 @@ class ShellPrinter : ShellVerbs {
   // Prints a word, and marks the output with what is known of it.
   void print_word(const shell::Word& word);
   void run_cat();
+  // The files that are written get the texts that the script knows.
+  void run_copy();
+  void run_tee();
   void run_echo();
   // With -d, the operands that are there.
   void run_ls();

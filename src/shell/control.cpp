@@ -22,9 +22,6 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-namespace {
-
-// What can be read from where this was written.
 shell::Input input_of(ShellPrinted output) {
   shell::Input input = unknown_input();
   input.glob = output.glob;
@@ -34,8 +31,6 @@ shell::Input input_of(ShellPrinted output) {
   input.text = std::move(output.text);
   return input;
 }
-
-}  // namespace
 
 void ShellRunner::run(std::uint32_t index) {
   if (walk.budget.stopped()) return;
@@ -68,16 +63,22 @@ void ShellRunner::run_foreground(std::uint32_t index, const ShellNode& node) {
   // Its redirections hold for everything in it.
   shell::Input input = *place.input;
   ShellSimple simple(*this, node);
+  std::vector<shell::Redirection> redirections;
   walk.scopes.for_each_choice([&] {
     shell::Command command;
     simple.expand_redirections(command.redirections, input);
     command.compound = true;
     report(node, command);
+    redirections.insert(redirections.end(), command.redirections.begin(),
+                        command.redirections.end());
   });
   ShellRunner inner(*this);
   inner.place.input = &input;
-  if (simple.redirects_output()) inner.place.output = &walk.nowhere;
+  ShellPrinted printed = recorder_of(redirections);
+  const bool redirected = simple.redirects_output();
+  if (redirected) inner.place.output = &printed;
   inner.run_compound(node);
+  if (redirected) write_redirected(redirections, printed);
 }
 
 void ShellRunner::run_compound(const ShellNode& node) {

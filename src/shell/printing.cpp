@@ -33,18 +33,49 @@ void ShellPrinter::run(ShellVerb verb) {
       return run_printf();
     case ShellVerb::pwd:
       return run_pwd();
+    case ShellVerb::copy:
+      return run_copy();
     case ShellVerb::tee:
-      return print_input(&command_.input);
+      return run_tee();
     default:
       return;
   }
 }
 
 void ShellPrinter::print_input(const shell::Input* input) {
-  if (input != nullptr && input->kind == shell::Input::Kind::known && !input->script)
+  if (input != nullptr && input->kind == shell::Input::Kind::known && !input->script &&
+      input->is_certain())
     output_.append({std::string(input->text), false, input->glob, input->home});
   else
     output_.write_unknown();
+}
+
+void ShellPrinter::run_tee() {
+  bool append = false;
+  for (std::size_t i = at_ + 1; i < words_.size(); ++i)
+    append = append || is_any(words_[i].text, "-a", "--append", "-ai", "-ia");
+  shell::Input text = command_.input;
+  if (text.kind == shell::Input::Kind::inherited || text.script) text = unknown_input();
+  for (std::size_t i = at_ + 1; i < words_.size(); ++i)
+    if (!starts_with(words_[i].text, "-"sv)) runner_.write_file(words_[i].text, text, append);
+  print_input(&command_.input);
+}
+
+// Any operand may be the target, or a directory that is; options may say so.
+void ShellPrinter::run_copy() {
+  for (std::size_t from = at_ + 1; from < words_.size(); ++from) {
+    if (words_[from].printed == nullptr) continue;
+    const std::string key = runner_.file_key(words_[from].text);
+    const std::string name(base_name(words_[from].text));
+    for (std::size_t to = at_ + 1; to < words_.size() && !budget_.stopped(); ++to) {
+      const std::string& target = words_[to].text;
+      if (to == from || target.empty() || target[0] == '-') continue;
+      budget_.charge(target.size());
+      runner_.walk.files.copy(key, runner_.file_key(target));
+      runner_.walk.files.copy(key, runner_.file_key(concat("%/%", {target, name})));
+    }
+  }
+  output_.write_unknown();
 }
 
 void ShellPrinter::run_cat() {

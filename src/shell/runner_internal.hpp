@@ -13,6 +13,7 @@
 // a copy of the runner with that place. So nothing has to be put back behind it.
 #pragma once
 
+#include "shell/files_internal.hpp"
 #include "shell/scopes_internal.hpp"
 #include "shell/tree_internal.hpp"
 
@@ -49,12 +50,13 @@ struct ShellSurroundings {
   shell::Input input = {};
   std::uint64_t definitions = 0;
   std::uint64_t producer = 0;
+  std::uint64_t files = 0;
   unsigned flags = 0;
   bool operator==(const ShellSurroundings& other) const {
-    return flags == other.flags && definitions == other.definitions && producer == other.producer &&
-           input.kind == other.input.kind && input.text == other.input.text &&
-           input.glob == other.input.glob && input.home == other.input.home &&
-           input.script == other.input.script;
+    return flags == other.flags && files == other.files && definitions == other.definitions &&
+           producer == other.producer && input.kind == other.input.kind &&
+           input.text == other.input.text && input.glob == other.input.glob &&
+           input.home == other.input.home && input.script == other.input.script;
   }
 };
 
@@ -190,6 +192,16 @@ struct ShellWalk {
   ShellScopes scopes{budget};
   ShellNames names = {};
   ShellBodies bodies = {};
+  ShellFiles files = {};
+  // A text that is parsed.
+  struct Parsed {
+    std::uint32_t root = no_index;
+    bool failed = false;
+    bool open = false;
+    bool running = false;  // of a file: one that runs itself is not followed
+    Error error = {};
+  };
+  std::map<std::string, Parsed> parsed_files = {};
   struct Trap {
     std::string text = {};
     std::size_t begin = 0;
@@ -264,6 +276,20 @@ class ShellRunner {
   void report_assignment(const ShellNode& node, std::string_view name,
                          const ShellVariable& variable);
 
+  // What a path is called in ShellWalk::files.
+  std::string file_key(std::string_view path) const;
+  // A file of a known path gets a text. Not where a function is defined: its calls do it.
+  void write_file(std::string_view path, shell::Input text, bool append);
+  // Records what is printed to files behind >, while there is room for it.
+  ShellPrinted recorder_of(const std::vector<shell::Redirection>& redirections) const;
+  // The files behind > get what was printed. `local`: that is the text of other files, which the
+  // script has not written: as those, they are not looked at.
+  void write_redirected(const std::vector<shell::Redirection>& redirections,
+                        const ShellPrinted& printed, bool local = false);
+  // Notes the texts of files that the script has written.
+  void find_texts(std::vector<shell::Word>& words) const;
+  void find_text(shell::Word& word) const;
+
   ShellSurroundings surroundings() const;
 
   ShellWalk& walk;
@@ -298,6 +324,11 @@ class ShellRunner {
   void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input);
   // Runs a string that a command hands to a shell.
   void follow(shell::Payload& payload, const shell::Command& command);
+  // A file that was run before with the same variables and arguments is not run again.
+  void run_file(const std::string& text, const shell::Command& command, bool tolerant);
+  ShellWalk::Parsed parse_text(std::string text, const shell::Command& command);
+  // Ends the walk if the text could not be read.
+  void end_text(const ShellWalk::Parsed& parsed, bool tolerant);
 };
 
 // A simple command.
@@ -345,6 +376,8 @@ inline shell::Input unknown_input() {
 }
 // True for the arrays of bash that decide what command a name is.
 bool is_command_table(std::string_view name);
+// What can be read from where this was written.
+shell::Input input_of(ShellPrinted output);
 // A builtin that POSIX finds before a function.
 bool is_special_builtin(std::string_view name);
 

@@ -60,6 +60,15 @@ struct Input {
   // A shell reads its script from it: what a command in that script reads is the rest of it, and
   // what another shell reads has been read as a script already.
   bool script = false;
+  // Of a file: what else it may have, and whether this is a part of its text only.
+  const Input* also = nullptr;
+  bool piece = false;
+  // True if it has one text, known or not.
+  bool is_certain() const {
+    const Input* other = also;
+    while (other != nullptr && other->piece) other = other->also;
+    return other == nullptr;
+  }
 };
 
 // A string that the script makes, and what is known of it. Each part that cannot be known without a
@@ -87,7 +96,8 @@ struct Word : Text {
   std::array<std::uint16_t, 4> unset = {};
   std::size_t begin = 0;  // the bytes of the script it was written in; of a string that a command
   std::size_t end = 0;    // runs (eval '...'), the bytes of that command
-  // Of <( ): what can be read from it; null: that is not known. It lives as long as the walk.
+  // Of <( ), and of a file that the script has written: what can be read from it; null: that is not
+  // known. It lives as long as the walk.
   const Input* printed = nullptr;
 
   // With more of them, the others are parts that may be anything.
@@ -192,6 +202,7 @@ struct Payload {
   bool same_shell = false;  // as eval: it sees and changes the variables of the script
   bool tolerant = false;    // a syntax error in it ends the payload, not the reading
   bool holes = false;       // as tolerant; the commands in it are marked, too
+  bool file = false;        // of a file, which may be run again, also by itself
 };
 
 // A command that walk() has come to.
@@ -199,6 +210,11 @@ struct Visit {
   const Command& command;
   const Command* producer;         // the simple command that writes into its pipe, if one does
   std::vector<Payload>& payloads;  // to fill: what is to be read before the walk goes on
+  // To fill: files that get a text which is not known, as seen from the command's directory. Those
+  // of `changed` only if the script has written them before.
+  std::vector<std::string>& fetched;
+  std::vector<std::string>& changed;
+  std::vector<std::string>& run;  // to fill: words that name files which the command runs
 };
 
 // Reads a script, and hands each command to `visit` when it comes to it: once for each call of the

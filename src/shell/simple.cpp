@@ -52,6 +52,7 @@ void ShellSimple::run_once() {
   ShellBudget& budget = walk_.budget;
   shell::Command command;
   expand_words(command.words);
+  runner_.find_texts(command.words);
   std::uint32_t next = node_.assignments.first;
   const bool temporary = !command.words.empty() && next != no_index;
   if (temporary) scopes.open_frame();
@@ -248,7 +249,7 @@ void read_from(const shell::Redirection& redirection, shell::Input& input) {
   if (redirection.kind == Kind::write || redirection.kind == Kind::append) return;
   if (redirection.kind == Kind::duplicate && target.text == "0") return;
   input = unknown_input();
-  if (target.printed != nullptr) input = *target.printed;
+  if (target.printed != nullptr && target.printed->is_certain()) input = *target.printed;
   if (redirection.kind == Kind::here_document || redirection.kind == Kind::here_string) {
     input.kind = shell::Input::Kind::known;
     input.text = concat({target.text, redirection.kind == Kind::here_string ? "\n" : ""});
@@ -279,6 +280,7 @@ void ShellSimple::expand_redirections(std::vector<shell::Redirection>& out, shel
       redirection.kind = parsed.output ? Kind::write : Kind::read;
       walk_.budget.outcome.dialect_dependent = true;
     }
+    if (redirection.kind == Kind::read) runner_.find_text(redirection.target);
     if (redirection.fd == 0) read_from(redirection, input);
     out.push_back(std::move(redirection));
   }
@@ -303,11 +305,25 @@ bool writes_elsewhere(const shell::Command& command) {
   return false;
 }
 
+// True if what it prints is made of files that the script has not written.
+bool filters_files(const shell::Command& command) {
+  static constexpr auto filters =
+      NameSet{"cat", "cut", "envsubst", "grep", "head", "sed", "sort", "tail", "tr", "uniq"};
+  if (command.pipeline || command.words.size() < 2 || !filters.has(command.words[0].text) ||
+      command.input.kind == shell::Input::Kind::known)
+    return false;
+  for (const shell::Word& word : command.words)
+    if (word.printed != nullptr || word.process) return false;
+  return true;
+}
+
 }  // namespace
 
 void ShellSimple::run_effects(const shell::Command& command) {
   ShellRunner inner(runner_);
-  if (writes_elsewhere(command)) inner.place.output = &walk_.nowhere;
+  ShellPrinted redirected = runner_.recorder_of(command.redirections);
+  const bool elsewhere = writes_elsewhere(command);
+  if (elsewhere) inner.place.output = &redirected;
   ShellPrinted& output = *inner.place.output;
   const std::vector<shell::Word>& words = command.words;
   if (words.empty()) {
@@ -320,6 +336,7 @@ void ShellSimple::run_effects(const shell::Command& command) {
              !walk_.names.run_function(inner, command)) {
     ShellBuiltin(inner, command).run();
   }
+  runner_.write_redirected(command.redirections, redirected, filters_files(command));
 }
 
 }  // namespace inner

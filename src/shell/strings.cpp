@@ -34,9 +34,56 @@ void ShellRunner::report(const ShellNode& node, shell::Command& command) {
   if (!budget.count_command(command.begin)) return;
   if (place.keep != nullptr) *place.keep = new_shared<shell::Command>(command);
   std::vector<shell::Payload> payloads;
-  walk.visit({command, place.producer, payloads});
+  std::vector<std::string> fetched, changed, run;
+  walk.visit({command, place.producer, payloads, fetched, changed, run});
+  for (const std::string& word : run) walk.files.note_run(word);
+  for (const std::string& path : fetched) write_file(path, unknown_input(), false);
+  for (const std::string& path : changed)
+    if (walk.files.find(file_key(path)) != nullptr) write_file(path, unknown_input(), false);
   for (shell::Payload& payload : payloads)
     if (!budget.stopped()) follow(payload, command);
+}
+
+// Files that the script writes ------------------------------------------------------------------
+
+std::string ShellRunner::file_key(std::string_view path) const {
+  const ShellValue& directory = walk.scopes.value_of(work_dir_key);
+  return join_shell_path(directory.elements.empty() ? "" : directory.elements[0].text, path);
+}
+
+void ShellRunner::write_file(std::string_view path, shell::Input text, bool append) {
+  if (place.defined || starts_with(path, "/dev/"sv)) return;
+  const std::string key = file_key(path);
+  if (!has_nul(key)) walk.files.write(key, std::move(text), append);
+}
+
+void ShellRunner::write_redirected(const std::vector<shell::Redirection>& redirections,
+                                   const ShellPrinted& printed, bool local) {
+  for (const shell::Redirection& redirection : redirections) {
+    const std::string& path = redirection.target.text;
+    if (!redirection.writes() || redirection.target.process) continue;
+    if (local && walk.files.find(file_key(path)) == nullptr) continue;
+    const bool known = redirection.fd == 1 && printed.records();
+    write_file(path, known ? input_of(printed) : unknown_input(),
+               redirection.kind == shell::Redirection::Kind::append);
+  }
+}
+
+ShellPrinted ShellRunner::recorder_of(const std::vector<shell::Redirection>& redirections) const {
+  for (const shell::Redirection& redirection : redirections)
+    if (redirection.fd == 1 && redirection.writes() && !walk.budget.is_scarce() &&
+        !starts_with(redirection.target.text, "/dev/"sv))
+      return ShellPrinted(&walk.budget);
+  return ShellPrinted(nullptr);
+}
+
+void ShellRunner::find_texts(std::vector<shell::Word>& words) const {
+  for (shell::Word& word : words) find_text(word);
+}
+
+void ShellRunner::find_text(shell::Word& word) const {
+  if (word.process || !word.known() || walk.files.empty()) return;
+  word.printed = walk.files.find(file_key(word.text));
 }
 
 bool ShellRunner::steers_programs(std::string_view name) {
@@ -81,16 +128,47 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
   if (!payload.arguments.empty()) scopes.assign("0"sv, scalar_value(payload.arguments[0]));
   inner.run_arguments(arguments.elements);
   scopes.assign(positional_key, std::move(arguments));
-  const bool open = inner.run_text(std::move(payload.text), command, tolerant);
-  if (payload.input.script && !place.input->script)
-    walk.budget.outcome.open = walk.budget.outcome.open || open;
+  if (payload.file) {
+    inner.run_file(payload.text, command, tolerant);
+  } else {
+    const bool open = inner.run_text(std::move(payload.text), command, tolerant);
+    if (payload.input.script && !place.input->script)
+      walk.budget.outcome.open = walk.budget.outcome.open || open;
+  }
   scopes.take_frame();
 }
 
+void ShellRunner::run_file(const std::string& text, const shell::Command& command, bool tolerant) {
+  if (!walk.budget.enter(command.begin)) return;
+  const auto [at, is_new] = walk.parsed_files.try_emplace(text);
+  ShellWalk::Parsed& parsed = at->second;
+  if (is_new) parsed = parse_text(text, command);
+  if (!parsed.running && parsed.root != no_index) {
+    const ShellRange nodes = walk.node(parsed.root).nodes;
+    const ShellLeft left = walk.scopes.left;
+    parsed.running = true;
+    if (size(nodes) > 0) walk.bodies.run(*this, nodes, {}, ShellVariable());
+    parsed.running = false;
+    walk.scopes.left = left;
+  }
+  end_text(parsed, tolerant || has_nul(text));
+  walk.budget.leave();
+}
+
 bool ShellRunner::run_text(std::string text, const shell::Command& command, bool tolerant) {
-  ShellBudget& budget = walk.budget;
-  if (!budget.enter(command.begin)) return false;
-  const bool is_known = !has_nul(text);
+  if (!walk.budget.enter(command.begin)) return false;
+  // What unknown parts make of a string is not for the parser to say.
+  tolerant = tolerant || has_nul(text);
+  const ShellWalk::Parsed parsed = parse_text(std::move(text), command);
+  if (parsed.root != no_index) run(parsed.root);
+  const bool open = parsed.open && !walk.budget.stopped();
+  end_text(parsed, tolerant);
+  walk.budget.leave();
+  return open;
+}
+
+ShellWalk::Parsed ShellRunner::parse_text(std::string text, const shell::Command& command) {
+  const ShellBudget& budget = walk.budget;
   // The limit is for the script and all strings together. A string counts each time it is run.
   walk.syntax.most_simple = 4 * budget.options.limits.max_written;
   walk.syntax.texts.push_back(std::move(text));
@@ -98,22 +176,24 @@ bool ShellRunner::run_text(std::string text, const shell::Command& command, bool
   const auto end = static_cast<std::uint32_t>(command.end);
   ShellParser parser(walk.syntax, budget.options, walk.syntax.texts.back(), {begin, end, false},
                      budget.depth);
-  const std::uint32_t root = parser.parse();
-  shell::Outcome& outcome = budget.outcome;
+  ShellWalk::Parsed parsed;
+  parsed.root = parser.parse();
+  parsed.failed = parser.failed();
+  parsed.open = parser.open();
+  parsed.error = parser.error();
+  shell::Outcome& outcome = walk.budget.outcome;
   outcome.dialect_dependent = outcome.dialect_dependent || parser.dialect_dependent();
-  if (root != no_index) run(root);
-  const bool open = parser.open() && !budget.stopped();
-  // What unknown parts make of a string is not for the parser to say.
-  tolerant = tolerant || !is_known;
-  if (parser.failed() && (!tolerant || parser.error().code == ErrorCode::limit) &&
-      !budget.stopped()) {
-    outcome.complete = false;
-    outcome.error = parser.error();
-    outcome.error.message =
-        concat("in the string that this command runs: %", {parser.error().message});
-  }
-  budget.leave();
-  return open;
+  return parsed;
+}
+
+void ShellRunner::end_text(const ShellWalk::Parsed& parsed, bool tolerant) {
+  ShellBudget& budget = walk.budget;
+  if (!parsed.failed || budget.stopped()) return;
+  if (tolerant && parsed.error.code != ErrorCode::limit) return;
+  shell::Outcome& outcome = budget.outcome;
+  outcome.complete = false;
+  outcome.error = parsed.error;
+  outcome.error.message = concat("in the string that this command runs: %", {parsed.error.message});
 }
 
 // Strings that the shell expands by itself.

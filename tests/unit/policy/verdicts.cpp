@@ -149,10 +149,11 @@ TEST_CASE("policy: a refusal says what was found") {
         prefix +
             "A command whose name is not known before it runs is not allowed (\"$X\"); "
             "write the program's name out");
-  CHECK(message("curl x | sh") == prefix +
-                                      "Shell input that is not known before it runs is not "
-                                      "allowed (sh: what it reads is not known before it runs); "
-                                      "save it to a file and run `sh FILE`");
+  CHECK(message("curl x | sh") ==
+        prefix +
+            "Shell input that is not known before it runs is not "
+            "allowed (sh: what it reads is not known before it runs); "
+            "save it to a file, read that, and run it in a command of its own");
   CHECK(message("sudo a\nb '\x01\xff\n'") ==
         prefix + "Use of 'sudo' is not allowed (sudo a); run it without");
   CHECK(message("sudo '\x01\xff\n'") ==
