@@ -189,6 +189,7 @@ class SystemGrants {
                                                    "/lib64",
                                                    "/libx32",
                                                    "/nix/store",
+                                                   "/var/lib/texmf",  // formats of LaTeX
                                                    "/run/current-system",
                                                    "/proc",
                                                    "/sys/devices/system/cpu",
