@@ -5,7 +5,7 @@ from task import Dialogue, task
 task("script: a terminal for one command", "script -qec 'test -t 0 && tty' /dev/null < /dev/null",
      "/dev/pts/", "script", wants="terminals")
 task("tmux: a session, keys, its screen", r'''
-export TMUX_TMPDIR=$TMPDIR; tmux new -d -x 80 -y 24 &&
+export TMUX_TMPDIR=$TMPDIR SHELL=/bin/sh; tmux new -d -x 80 -y 24 &&
 tmux send-keys 'echo $((6 * 7)) > answer' Enter || exit 1
 until [ -s answer ]; do sleep 0.01; done; tmux capture-pane -p | grep -c echo
 cat answer; tmux kill-server
