@@ -273,8 +273,8 @@ std::string advice_for(Cause cause, Network network, const GitAdvice& git,
       if (network != Network::loopback)
         return concat("The network is switched off for commands here (network: %)",
                       {name(network)});
-      return "Each command has a 127.0.0.1 of its own here, and nothing else of the network "
-             "(network: loopback): run a server and its client in one command";
+      return "Commands have a 127.0.0.1 of their own here, and nothing else of the network "
+             "(network: loopback): a server that runs in the background is reached there";
     case Cause::files:
       return concat(
           "Commands can change files only below %, and read only these, the system and its tools "

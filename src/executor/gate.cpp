@@ -31,6 +31,7 @@
 #include "files/files.hpp"
 #include "paths/elsewhere_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 #include "policy/policy.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
@@ -233,7 +234,17 @@ const FilesElsewhere* Executor::elsewhere() const noexcept { return gate_->elsew
 
 // Called for each command, and by tools. Elsewhere no directory is opened, and an empty work_dir is
 // the workspace without a look at the other side.
+std::shared_ptr<const MovedDirectory> Executor::moved() const { return {}; }
+
 Expected<UniqueFd> Executor::open_work_dir(std::string_view work_dir, std::string* path) const {
+  if (const auto other = moved()) {
+    const std::string here = other->here(work_dir, workspace());
+    if (!here.empty()) {
+      if (path) *path = other->as_seen(here);
+      auto opened = file_rules().open_found(here);
+      return opened ? std::move(opened) : other->as_seen(opened.error());
+    }
+  }
   Expected<std::string> found = workspace();
   if (!work_dir.empty() || !gate_->elsewhere)
     found = canonical(work_dir.empty() ? "."sv : work_dir, workspace());
@@ -412,7 +423,10 @@ std::string Executor::Gate::writable(const Ending& ending) const {
   for (const Root& root : paths.roots())
     if (root.permission == Permission::write) writable.push_back(root.path);
   if (paths.roots().empty()) writable.push_back(options.workspace);
-  return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
+  const char* own = ending.own_tmp ? " and in /tmp" : "";
+  if (ending.own_home)
+    own = ending.own_tmp ? ", in $HOME, $TMPDIR and /tmp" : " and in $HOME and $TMPDIR (not /tmp)";
+  return joined(writable, ", "sv) + own;
 }
 
 // Called once for each command whose start did not fail: by the thread of run(), or by the delivery

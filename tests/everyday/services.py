@@ -6,8 +6,7 @@ PORT = ("python3 -c 'import socket;"
         " print(socket.create_server((\"127.0.0.1\", 0)).getsockname()[1])'")
 # What a server prints is in the file before the line is seen.
 SAID = ' | while read -r line; do echo "$line" >> said; echo "$line"; done'
-ONE = dict(network="loopback", wants="loopback")
-NEXT = dict(network="loopback", wants=("one loopback", "loopback"))
+LOOPBACK = dict(network="loopback", wants="loopback")
 
 task("http: a server and its client in one command", r'''
 echo page > index.html; mkfifo said; python3 -u -m http.server --bind 127.0.0.1 0 > said 2> log &
@@ -16,24 +15,24 @@ import sys, urllib.request
 print(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/").read().decode(), end="")
 EOF
 kill $!
-''', "page\n", "python3", **ONE)
+''', "page\n", "python3", **LOOPBACK)
 task("http: a server in the background for the next command", (
     Serve("echo page > index.html; python3 -u -m http.server --bind 127.0.0.1 0 " + SAID, "port"),
     "curl -sS http://127.0.0.1:$(sed 's/.*port \\([0-9]*\\) .*/\\1/' said)/"),
-    "page\n", ("python3", "curl"), **NEXT)
+    "page\n", ("python3", "curl"), **LOOPBACK)
 task("node: a server in the background for the next command", (
     Serve("echo 'const s = require(\"http\").createServer((q, a) => a.end(\"from node\"));"
           "s.listen(0, \"127.0.0.1\", () => { require(\"fs\").writeFileSync(\"port\","
           "String(s.address().port)); console.log(\"ready\") })' > s.js; node s.js", "ready"),
     "node -e 'fetch(`http://127.0.0.1:${require(\"fs\").readFileSync(\"port\")}`)"
     ".then(a => a.text()).then(console.log)'"),
-    "from node\n", "node", **NEXT)
+    "from node\n", "node", **LOOPBACK)
 task("vite: its server in the background for the next command", (
     Serve("echo '<script type=\"module\" src=\"/main.js\"></script>' > index.html\n"
           "echo 'console.log(\"served\")' > main.js\n"
           "vite --host 127.0.0.1 --port $(" + PORT + ")" + SAID, "Local"),
     "curl -sS $(grep -o 'http://[0-9.:]*' said | head -n 1)/main.js"),
-    "served", ("node", "vite", "python3", "curl"), **NEXT)
+    "served", ("node", "vite", "python3", "curl"), **LOOPBACK)
 task("udp, ::1 and many connections", r'''
 python3 - <<'EOF'
 import socket, threading
@@ -51,7 +50,7 @@ threading.Thread(target=serve).start()
 there = ("::1", server.getsockname()[1])
 print(sum(len(socket.create_connection(there).recv(9)) for _ in range(50)))
 EOF
-''', "datagram\n50\n", "python3", **ONE)
+''', "datagram\n50\n", "python3", **LOOPBACK)
 task("sqlite: a WAL of two processes", r'''
 cat > w.py <<'EOF'
 import sqlite3, subprocess, sys
@@ -94,18 +93,18 @@ task("postgres: a server in the background for the next command", (
           " -c logging_collector=off 2>&1", "ready to accept connections"),
     "psql -h 127.0.0.1 -p $(cat port) " + SQL), "5050\n",
     ("initdb", "postgres", "psql", "python3"), network="loopback",
-    wants=("System V memory", "one loopback", "loopback"), only="user", heavy=True)
+    wants=("System V memory", "loopback"), only="user", heavy=True)
 REDIS = "redis-server --bind 127.0.0.1 --save '' --port "
 task("redis: a server and its client in one command", r'''
 port=$(PORT); mkfifo said; REDIS $port > said & while read -r line; do case $line in
   *Ready*) break ;; esac; done < said; redis-cli -p $port set a 42; redis-cli -p $port get a
 kill $!
 '''.replace("PORT", PORT).replace("REDIS", REDIS), "OK\n42\n",
-     ("redis-server", "redis-cli", "python3"), **ONE)
+     ("redis-server", "redis-cli", "python3"), **LOOPBACK)
 task("redis: a server in the background for the next command", (
     Serve("echo $(" + PORT + ") > port; exec " + REDIS + "$(cat port)", "Ready to accept"),
     "redis-cli -p $(cat port) set a 42 && redis-cli -p $(cat port) get a"),
-    "OK\n42\n", ("redis-server", "redis-cli", "python3"), **NEXT)
+    "OK\n42\n", ("redis-server", "redis-cli", "python3"), **LOOPBACK)
 task("redis: a server on a socket file", r'''
 mkfifo said; redis-server --port 0 --unixsocket $PWD/s --save '' > said & while read -r line; do
   case $line in *ready*) break ;; *ermission*) echo "$line" >&2; exit 1 ;; esac; done < said
@@ -121,4 +120,4 @@ task("flask: a server in the background for the next command", (
           "def index(): return \"from flask\"\\n' > app.py; python3 -m flask run --port $("
           + PORT + ") 2>&1" + SAID, "Running on"),
     "curl -sS $(grep -o 'http://[0-9.:]*' said | head -n 1)"),
-    "from flask", ("python3 -c 'import flask'", "curl"), heavy=True, **NEXT)
+    "from flask", ("python3 -c 'import flask'", "curl"), heavy=True, **LOOPBACK)

@@ -22,18 +22,19 @@ class Want:
     opens: tuple = ()  # what else these options open
 
 
+BARE = ("bare",)
+# Where namespaces can be made, commands have a /tmp, a /dev/shm, terminals, System V IPC and a
+# loopback of their own.
 WANTS = {
-    "shared memory": Want("option shared_memory", ("--shared-memory",)),
-    "terminals": Want("option terminals", ("--terminals",)),
+    "shared memory": Want("option shared_memory", ("--shared-memory",), closed=BARE),
+    "terminals": Want("option terminals", ("--terminals",), closed=BARE),
     "unix sockets": Want("option unix_sockets", ("--unix-sockets",)),
-    "/tmp": Want("options allowed_paths", ("--allowed-paths", "/tmp")),
-    "loopback": Want("loopback cannot be had", ("--network", "host"), closed=("bare",),
+    "/tmp": Want("options allowed_paths", ("--allowed-paths", "/tmp"), closed=BARE),
+    "loopback": Want("loopback cannot be had", ("--network", "host"), closed=BARE,
                      opens=("unix sockets",)),
     "counters": Want("option sandbox", ("--sandbox", "off", "--network", "host")),
-    "System V memory": Want("option pid_namespace", ("--pid-namespace",),
-                            for_good=("bare",)),
-    "one loopback": Want("in one command", ("--network", "host"), closed=("namespaces",),
-                         opens=("unix sockets",)),
+    "System V memory": Want("option pid_namespace", ("--pid-namespace",), closed=BARE,
+                            for_good=BARE),
 }
 
 

@@ -403,7 +403,7 @@ TEST_CASE("a command that fails for want of a network is told why") {
   const support::TempDir place;
   LocalOptions options = sandboxed_in(place);
   const std::string begin[] = {"The network is switched off for commands here",
-                               "Each command has a 127.0.0.1 of its own here"};
+                               "Commands have a 127.0.0.1 of their own here"};
   const auto hint = [&](const LocalExecutor& executor, const std::string& script) {
     const codeexec::Result r = executor.run(script);
     return note_of(r, begin[0]) + note_of(r, begin[1]);
@@ -420,8 +420,8 @@ TEST_CASE("a command that fails for want of a network is told why") {
     const std::string told = network == Network::none
                                  ? begin[0] + " (network: none)"
                                  : begin[1] +
-                                       ", and nothing else of the network (network: loopback): run "
-                                       "a server and its client in one command";
+                                       ", and nothing else of the network (network: loopback): a "
+                                       "server that runs in the background is reached there";
     CHECK(hint(here, resolve) == told);
     for (const char* words :
          {"Temporary failure in name resolution",
@@ -498,6 +498,7 @@ TEST_CASE("a command that is refused a socket with a path is told so") {
 TEST_CASE("a command that the sandbox has refused something is told what is allowed") {
   const support::TempDir place;
   LocalOptions options = sandboxed_in(place);
+  options.private_tmp = false;
   const LocalExecutor here = make(options);
   const auto& enforced = here.sandbox_report().enforced;
   if (std::find(enforced.begin(), enforced.end(), "filesystem") == enforced.end()) {
