@@ -453,7 +453,7 @@ const char* name(SandboxMode mode) noexcept;
 enum class Network {
   host,      // what this process can reach
   none,      // nothing: no socket of a network family can be made
-  loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
+  loopback,  // only each other, on 127.0.0.1 and ::1: a network namespace
   allow,     // as loopback, and names by a proxy: ExecutorOptions::allowed_domains
 };
 const char* name(Network network) noexcept;
@@ -502,15 +502,30 @@ struct SandboxOptions {
   // in these directories lead to, unless a link lies in a writable directory.
   std::string search_path = {};
   Network network = Network::host;
+  // With Network::loopback and allow: one network for all commands of this sandbox, so that one
+  // reaches what another serves, and no other program does. Else each command has its own.
+  bool common_network = false;
   // With every Network but host: sockets with a path, which reach the services of this host
   // (docker.sock among them) as far as file permissions let them. Pairs of connected stream sockets
   // are always there.
   bool unix_sockets = false;
-  // /dev/shm is writable, for Python's multiprocessing. It is shared with the whole host.
+  // A directory that commands have as /tmp, where they may have mounts of their own: an absolute
+  // path, which outlives the sandbox. With it they have a /dev/shm in memory, pseudo-terminals and
+  // System V IPC of their own, in common with all commands of this sandbox. Granted paths below
+  // /tmp stay where they are, and so do /tmp/.X11-unix and SSH_AUTH_SOCK where sockets with a path
+  // can be reached. /tmp stays the host's when it is granted itself, or when a linked git worktree
+  // or a directory of `search_path` lies in it. SandboxReport::places says what they have. An
+  // ordinary user needs user namespaces for it. Empty: they have none of it.
+  std::string tmp = {};
+  // The host's /dev/shm is writable, for Python's multiprocessing across sandboxes.
   bool shared_memory = false;
-  // /dev/pts is theirs, so that they can make pseudo-terminals (script, tmux, expect). Other
-  // terminals of the user are there as well, to be read from and written to.
+  // The host's /dev/pts is theirs, so that they can make pseudo-terminals (script, tmux, expect).
+  // Other terminals of the user are there as well, to be read from and written to.
   bool terminals = false;
+  // Devices that commands may use: absolute paths of character devices, and "gpu" for what drivers
+  // make of GPUs, as far as it is there (/dev/nvidia*, /dev/dri, /dev/kfd). Commands do with them
+  // what the driver lets this user do. No disk, nor the memory of the machine, can be granted.
+  std::vector<std::string> devices = {};
   // A process table of the command's own: it sees and reaches no process of the host, and none of
   // its processes can outlive it whatever becomes of this program. An ordinary user needs user
   // namespaces for it; costs about 0.2 ms. Everything but the writable directories is mounted
@@ -546,6 +561,10 @@ struct SandboxReport {
   int landlock_abi = 0;             // of the kernel; 0: there is no Landlock
   std::vector<std::string> enforced = {};
   std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
+  // With SandboxOptions::tmp, for people: "tmp: own", or "tmp: none (why); what helps"; likewise
+  // shared_memory and terminals, or "the host's". No mode refuses for it. With devices, which of
+  // them are there: "devices: /dev/dri/card0 /dev/dri/renderD128".
+  std::vector<std::string> places = {};
   // With SandboxOptions::explain, what the kernel is given, for people: a name as above, `limits`
   // or `namespaces`, then one rule: "system_calls: EPERM bpf ...: parts of the kernel". Rules with
   // one name follow each other. Empty: nothing is enforced.
@@ -871,6 +890,7 @@ struct FileList {
 // Internal: files on another machine, and a question about them.
 class FilesElsewhere;
 struct FileMessage;
+struct MovedDirectory;  // that commands have at another path
 
 // Files below the roots, for tools that need no command. Does not change after it is made; any
 // thread may use it.
@@ -893,7 +913,9 @@ class Files {
   static constexpr std::uint64_t max_scan = std::uint64_t{1} << 30;
 
   // With `elsewhere`, which is borrowed, they are there.
-  Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere = nullptr);
+  // With `moved`, paths are those that commands see, and the rules are for what is here.
+  Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere = nullptr,
+        std::shared_ptr<const MovedDirectory> moved = {});
 
   // Memory: max_bytes of the range and a buffer; time: up to the end of the range.
   Expected<FileContent> read(std::string_view path, const FileRange& range = {}) const;
@@ -921,9 +943,12 @@ class Files {
 
  private:
   const FilesElsewhere* elsewhere(std::string_view path) const;
+  // The path here of what lies in the moved directory; empty: it does not.
+  std::string moved_path(std::string_view path) const;
   PathRules rules_;
   std::string base_;
   const FilesElsewhere* elsewhere_;
+  std::shared_ptr<const MovedDirectory> moved_;
 };
 
 // The docstring of a Python function, class or method in a source text, by reading it: nothing is
@@ -1284,8 +1309,10 @@ struct ProcessOptions {
   // size.
   Sandbox sandbox = {};
   // With Network::allow of the sandbox: called once, in the thread that starts the program and when
-  // it runs, with a socket that listens on port 61080 of the 127.0.0.1 of its network, for a proxy.
+  // it runs, with a socket that listens on a port of the 127.0.0.1 of its network, for a proxy.
+  // Where commands have one network (SandboxOptions::common_network), each needs another port.
   Function<void(UniqueFd)> on_listener = {};
+  std::uint16_t listener_port = 61080;
   // The same supervisor without a sandbox: no process of the program outlives the program or the
   // host. Exceptions are processes of another user (by sudo), and a program that kills the
   // supervisor. Without support (another system, an emulator, Linux before 5.2) it has no effect.
@@ -1878,7 +1905,7 @@ class Executor {
   // command may, as far as roots can say it.
   virtual PathRules file_rules() const;
   // These files, where the commands run. Valid as long as a copy of this executor.
-  Files files() const { return Files(file_rules(), workspace(), elsewhere()); }
+  Files files() const { return Files(file_rules(), workspace(), elsewhere(), moved()); }
   // canonical_path(), where the commands run.
   Expected<std::string> canonical(std::string_view path, std::string_view base) const;
   // The directory that a command of this work_dir starts in: see PathRules::open_work_dir(). Where
@@ -1923,6 +1950,8 @@ class Executor {
   bool enqueue(const Command& command, std::unique_ptr<Admission>& admission,
                const std::shared_ptr<Execution::State>& state) const;
   const FilesElsewhere* elsewhere() const noexcept;
+  // The directory of this host that commands have as /tmp. Null: none.
+  virtual std::shared_ptr<const MovedDirectory> moved() const;
   // The home directory that `~` means in a command; empty when it is not known.
   virtual std::string home(const Command& command, std::string_view work_dir) const;
   std::shared_ptr<const Gate> gate_ = {};
@@ -1952,6 +1981,11 @@ struct LocalOptions : ExecutorOptions {
   SandboxOptions sandbox = SandboxOptions();
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
+  // In a sandbox: SandboxOptions::tmp is a directory of the executor's own, made beside the private
+  // home and removed with the last copy of the executor. Files in it have the same path for
+  // commands, for files() and as work_dir. Where commands cannot have it, SandboxReport::places
+  // says why.
+  bool private_tmp = true;
   // Nothing of a command outlives it, nor this program, however that ends: see
   // ProcessOptions::supervised. So it is in any case in a sandbox, and for Command::background.
   bool supervised = true;
@@ -2004,6 +2038,7 @@ class LocalExecutor : public Executor {
   LocalExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::shared_ptr<const Executor> copy() const override;
+  std::shared_ptr<const MovedDirectory> moved() const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};
 };
@@ -3628,6 +3663,7 @@ inline int server_main(int argc, char** argv) {
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/un.h>
 #include <sys/vfs.h>
 #endif
@@ -25470,6 +25506,20 @@ std::size_t DeleteGuard::created_files() const {
 namespace codeexec {
 inline namespace v0_1 {
 
+// A directory of this host that commands have at another path, where this host has another one.
+struct MovedDirectory {
+  std::string seen = {};                // by commands
+  std::string real = {};                // here
+  std::vector<std::string> stays = {};  // paths in `seen` that are not of it
+
+  // The path here of what commands call so; empty when it is no other one. A relative path is from
+  // `base`.
+  std::string here(std::string_view path, std::string_view base) const;
+  // As commands call it.
+  std::string as_seen(std::string path) const;
+  Error as_seen(Error error) const;
+};
+
 CODEEXEC_INNER {
 
 #if defined(O_PATH)
@@ -25497,6 +25547,33 @@ bool is_canonical_form(std::string_view path);
 #if !defined(CODEEXEC_GROUP_16) && defined(CODEEXEC_IMPLEMENT_CORE)
 #define CODEEXEC_GROUP_16
 
+// paths/moved.cpp ---------------------------------------------------------------------------------
+// A directory of this host that commands have at another path.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// A path with `..` in it may lead through a link, so it is not taken apart as text.
+std::string MovedDirectory::here(std::string_view path, std::string_view base) const {
+  std::string text = starts_with(path, "/"sv) ? std::string(path) : concat("%/%", {base, path});
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  if (!is_canonical_form(text) || !codeexec::is_within(text, seen)) return {};
+  for (const std::string& other : stays)
+    if (codeexec::is_within(text, other)) return {};
+  return real + text.substr(seen.size());
+}
+
+std::string MovedDirectory::as_seen(std::string path) const {
+  if (codeexec::is_within(path, real)) path.replace(0, real.size(), seen);
+  return path;
+}
+
+Error MovedDirectory::as_seen(Error error) const {
+  for (std::size_t at = 0; (at = error.message.find(real, at)) != std::string::npos;)
+    error.message.replace(at, real.size(), seen);
+  return error;
+}
+
 // paths/rules.cpp ---------------------------------------------------------------------------------
 // Canonical paths, and what the roots allow.
 //
@@ -25519,9 +25596,6 @@ bool is_canonical_form(std::string_view path);
 //                          when that text is absolute. Counts against 40 links and 4095 bytes
 //   anything else, also    the name is added to done
 //   what does not exist
-
-namespace codeexec {
-inline namespace v0_1 {
 
 namespace {
 
@@ -26532,8 +26606,16 @@ const char* name(FileEntry::Type type) noexcept {
   return "";
 }
 
-Files::Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere)
-    : rules_(std::move(rules)), base_(std::move(base)), elsewhere_(elsewhere) {}
+Files::Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere,
+             std::shared_ptr<const MovedDirectory> moved)
+    : rules_(std::move(rules)),
+      base_(std::move(base)),
+      elsewhere_(elsewhere),
+      moved_(std::move(moved)) {}
+
+std::string Files::moved_path(std::string_view path) const {
+  return moved_ ? moved_->here(path, base_) : std::string();
+}
 
 // files/list.cpp ----------------------------------------------------------------------------------
 // Listing a tree.
@@ -26657,6 +26739,12 @@ class TreeWalk {
 Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
   if (const FilesElsewhere* const there = elsewhere(path))
     return list_elsewhere(*there, path, depth);
+  if (const std::string here = moved_path(path); !here.empty()) {
+    auto found = Files(rules_, base_).list(here, depth);
+    if (!found) return moved_->as_seen(found.error());
+    found->path = moved_->as_seen(std::move(found->path));
+    return found;
+  }
   if (depth == 0) return make_error(ErrorCode::invalid_argument, "depth: must be at least 1");
   auto top = permitted_path(rules_, path, base_, Permission::read);
   if (!top) return top.failure();
@@ -27085,6 +27173,12 @@ std::string_view image_type(std::string_view start) {
 Expected<FileContent> Files::read(std::string_view path, const FileRange& range) const {
   if (const FilesElsewhere* const there = elsewhere(path))
     return read_elsewhere(*there, path, range);
+  if (const std::string here = moved_path(path); !here.empty()) {
+    auto found = Files(rules_, base_).read(here, range);
+    if (!found) return moved_->as_seen(found.error());
+    found->path = moved_->as_seen(std::move(found->path));
+    return found;
+  }
   if (range.max_bytes == 0)
     return make_error(ErrorCode::invalid_argument, "max_bytes: must be at least 1");
   auto place = permitted_path(rules_, path, base_, Permission::read);
@@ -27285,6 +27379,11 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
                                    const FileWrite& how) const {
   if (const FilesElsewhere* const there = elsewhere(path))
     return write_elsewhere(*there, path, bytes, how);
+  if (const std::string here = moved_path(path); !here.empty()) {
+    auto written = Files(rules_, base_).write(here, bytes, how);
+    if (!written) return moved_->as_seen(written.error());
+    return moved_->as_seen(std::move(*written));
+  }
   const PathRules rules = how.below.empty() ? rules_ : confined_rules(rules_, how.below);
   auto target = permitted_path(rules, path, base_, Permission::write);
   if (!target) return target;
@@ -27817,16 +27916,29 @@ class IdleSupervisors {
   std::atomic<IdleSupervisor*> slots_[most] = {};
 };
 
+// Namespaces that all commands of a sandbox have in common, by descriptors, or -1. They are entered
+// in this order, the last one when all is set up: see namespaces_internal.hpp.
+struct SharedNamespaces {
+  int outer = -1;  // for users
+  int mounts = -1;
+  int ipc = -1;  // with the mounts
+  int network = -1;
+  int inner = -1;  // for users
+
+  bool any() const { return outer >= 0 || mounts >= 0 || network >= 0; }
+};
+
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {
   bool supervised = true;  // a supervisor stands between this program and the command
   // Where supervisors wait for their next commands; null: each has one command.
   IdleSupervisors* idle = nullptr;
   unsigned long clone_flags = 0;  // CLONE_NEW... of the supervisor
+  SharedNamespaces shared = {};   // where it is started
   // What set_up_namespaces() writes when CLONE_NEWUSER is among the flags, else null.
   const char* uid_map = nullptr;
   const char* gid_map = nullptr;
-  bool loopback = false;    // bring `lo` up
+  bool loopback = false;    // bring `lo` of the supervisor's network up
   bool proxied = false;     // hand this program a listening socket of it
   bool mount_proc = false;  // a /proc of the new process table
   // Everything is mounted read-only but `writable`; in these again what is `guarded`.
@@ -27858,6 +27970,8 @@ struct SandboxPlan {
   std::size_t rlimit_count = 0;
   bool drop_capabilities = false;
   bool no_new_privs = false;
+
+  bool has_own_mounts() const { return (clone_flags & CLONE_NEWNS) != 0 || shared.mounts >= 0; }
 };
 
 // Where the cgroups of runs are made: a directory that leaves can be added to.
@@ -27914,6 +28028,7 @@ struct SandboxState {
   std::string shared_memory = {};
   std::string uid_map = {};
   std::string gid_map = {};
+  UniqueFd shared[5] = {};  // of plan.shared
   // The last member, as its processes use what stands above.
   mutable IdleSupervisors idle = {};
 #endif
@@ -28029,10 +28144,10 @@ inline constexpr std::uint64_t file_rights = right_execute | right_write_file | 
 // map_user().
 class NamespaceTurn {
  public:
-  explicit NamespaceTurn(const SandboxPlan& plan) {
+  explicit NamespaceTurn(bool maps_users) {
     // Never destroyed: threads may start programs until the very end.
     static std::mutex& mutex = *new std::mutex;
-    if (plan.uid_map) lock_ = std::unique_lock<std::mutex>(mutex);
+    if (maps_users) lock_ = std::unique_lock<std::mutex>(mutex);
   }
 
  private:
@@ -28318,6 +28433,9 @@ class Ruleset {
   // what is missing needs no rule.
   void add_path(const std::string& path, std::uint64_t rights, int flags = 0);
 
+  // Whether a rule is for what lies in /tmp.
+  bool reaches_tmp() const { return reaches_tmp_; }
+
   // The errno of the last rule that there could not be, or 0.
   int error() const { return error_; }
   UniqueFd take() { return std::move(fd_); }
@@ -28333,6 +28451,7 @@ class Ruleset {
   LandlockAttributes attributes_ = {};
   std::size_t size_ = 0;
   int error_ = 0;
+  bool reaches_tmp_ = false;
   bool keep_ = false;
   bool keep_names_ = false;
 };
@@ -28433,6 +28552,7 @@ class SystemGrants {
                                                    "/lib64",
                                                    "/libx32",
                                                    "/nix/store",
+                                                   "/var/lib/texmf",  // formats of LaTeX
                                                    "/run/current-system",
                                                    "/proc",
                                                    "/sys/devices/system/cpu",
@@ -28944,6 +29064,83 @@ CODEEXEC_IN_CHILD void serve_broker(const SandboxPlan& plan, int listener, char*
 
 #endif
 
+// sandbox/namespaces_internal.hpp -----------------------------------------------------------------
+// Namespaces that all commands of a sandbox have in common: /tmp, /dev/shm, terminals, a network.
+//
+// Made once, by a process that leaves descriptors of them in the table that it shares with this
+// program, and ends. A supervisor is the child of one that has entered them.
+//
+//   who makes them      what there is
+//   an ordinary user    outer: a user namespace whose root is this user
+//                         mounts, network: they belong to it
+//                         inner: a user namespace in which this user has its own number again
+//   root                mounts, network; the users as the first, where the kernel wants that
+
+#if CODEEXEC_HAS_SANDBOX
+
+CODEEXEC_INNER {
+
+inline constexpr const char* tmp_path = "/tmp";
+inline constexpr const char* memory_path = "/dev/shm";
+inline constexpr const char* terminals_path = "/dev/pts";
+inline constexpr const char* multiplexer_path = "/dev/ptmx";
+inline constexpr std::size_t after_tmp = 5;  // where the name of a path in it begins
+
+// A path below /tmp that is granted, and stays where it is when commands have another /tmp.
+struct KeptPath {
+  SandboxPlace place = {};
+  std::size_t size = 0;  // of its text
+  bool is_directory = false;
+  bool is_read_only = false;
+  int copy = -1;  // a mount of it, while it is being moved
+};
+inline constexpr std::size_t most_kept = 64;
+
+// What stands at a path in these mounts. -1 and 0: it was not asked for.
+struct OwnPlace {
+  int fd = -1;     // O_PATH
+  long error = 0;  // negative: why it is the host's
+};
+
+// What is asked of the process that makes them, and what it has made.
+struct NamespaceMaker {
+  unsigned long flags = 0;  // CLONE_NEW...
+  // What maps the users of both user namespaces when CLONE_NEWUSER is among the flags, else null.
+  const char* outer_users = nullptr;
+  const char* outer_groups = nullptr;
+  const char* inner_users = nullptr;
+  const char* inner_groups = nullptr;
+  const SandboxPlace* tmp = nullptr;  // for /tmp, or null
+  KeptPath kept[most_kept] = {};      // sorted
+  std::size_t kept_count = 0;
+  const char* memory = nullptr;  // the options of a tmpfs for /dev/shm, or null
+  bool terminals = false;
+
+  SharedNamespaces made = {};
+  OwnPlace own_tmp = {};
+  OwnPlace own_memory = {};
+  OwnPlace own_terminals = {};
+  OwnPlace own_multiplexer = {};
+  volatile long error = 0;
+
+  // CLONE_NEW... of what all commands have in common.
+  unsigned long made_flags() const { return made.any() ? flags : 0; }
+
+  char text[PATH_MAX] = {};
+  alignas(16) char inner_stack[8192];
+};
+
+// 0 or a negative errno. Whatever it returns, the descriptors are there to be closed.
+long make_namespaces(NamespaceMaker& maker);
+
+// As clone_process(), in what the commands of a plan have in common. `request` has no signal at its
+// end. The caller has blocked all signals.
+long clone_in_namespaces(const SandboxPlan& plan, const CloneRequest& request, bool& cleared);
+
+}  // inner
+
+#endif
+
 // sandbox/builder_internal.hpp --------------------------------------------------------------------
 // How a policy becomes a plan: the planner, the trials, and what of it is missing.
 
@@ -28982,6 +29179,10 @@ class SandboxPlanner {
   // missing in the report.
   Expected<void> open_grants();
 
+  // Opens the devices that are granted, and says in the report which are there.
+  //   Errors: invalid_argument for what is none, or must not be granted.
+  Expected<void> open_devices();
+
   // The parts of the plan that every trial has: the ruleset, the mounts, the privileges.
   Expected<void> begin();
 
@@ -28995,6 +29196,13 @@ class SandboxPlanner {
   void drop_ruleset(const char* why, Pieces values = {});
   // Goes on without any sandbox. Commands run as with mode off, within their limits.
   void drop_all(const char* why);
+  // Makes the namespaces that all commands have in common, and grants what is mounted in them. 0 or
+  // a negative errno.
+  long make_shared_namespaces();
+  bool has_namespaces() const;
+  bool maps_users() const;
+  // Says in the report which places are the commands' own.
+  void report_places();
   // Closes the files of the rules, which are kept for a second ruleset only.
   void forget_rules();
   // Adds the rules of the plan to the report, once it is settled.
@@ -29003,14 +29211,18 @@ class SandboxPlanner {
   // What is still wanted.
   Network network;
   bool filter = true;
-  bool processes = false;  // a process table of their own
-  bool mounts = false;     // all but the writable directories is mounted read-only
-  bool can_mount = false;  // mounts are asked for, and there is room for them
-  int landlock_abi = 0;    // 0: there is no ruleset, for the reason in landlock_problem
+  bool processes = false;           // a process table of their own
+  bool mounts = false;              // all but the writable directories is mounted read-only
+  bool can_mount = false;           // mounts are asked for, and there is room for them
+  bool places = false;              // a /tmp, a /dev/shm and terminals of their own
+  std::string places_problem = {};  // why there are none, though asked for
+  int landlock_abi = 0;             // 0: there is no ruleset, for the reason in landlock_problem
   std::string landlock_problem = {};
 
  private:
   Expected<void> open_one(const std::string& path, bool writable);
+  Expected<void> open_device(const std::string& path);
+  bool add_devices(Ruleset& ruleset);
   bool lies_in_writable(const std::string& path) const;
   void find_landlock();
   Expected<void> build_ruleset();
@@ -29019,11 +29231,28 @@ class SandboxPlanner {
   FilterOptions filter_options() const;
   void build_program();
   void prepare_mounts();
-  void add_writable(const std::string& path, dev_t device, ino_t inode);
+  void add_writable(const char* path, dev_t device, ino_t inode);
+  void choose_places();
+  void choose_shared(bool user_namespace);
+  const char* keep_granted();
+  bool keep_in_tmp(const char* path, const struct stat& status, bool is_read_only);
+  void grant_place(OwnPlace& place, const char* path, std::uint64_t rights);
 
   SandboxState& state_;
   SandboxGaps& gaps_;
   std::vector<NamedRule> granted_ = {};  // to be explained
+  std::list<OpenedGrant> devices_ = {};
+  std::unique_ptr<NamespaceMaker> maker_ = {};
+  SandboxPlace tmp_ = {};         // of options.tmp
+  std::string tmp_source_ = {};   // its path
+  std::string tmp_problem_ = {};  // why /tmp stays the host's
+  std::string memory_problem_ = {};
+  std::string memory_options_ = {};
+  std::string agent_socket_ = {};
+  std::string user_maps_[4] = {};
+  bool tools_in_tmp_ = false;
+  std::size_t rules_of_host_ = 0;    // how many rules there are without those of places
+  std::size_t granted_of_host_ = 0;  // and of them to be explained
 };
 
 // Tries plans until one holds, and reports what a child of the trial got around.
@@ -29034,7 +29263,8 @@ class SandboxPlanner {
 //                ^                                 |
 //                |   failed in                     v   the next thing that is not wanted any more
 //                +-- namespaces ------- root first gets a user namespace; then out go, in turn: the
-//                |                      mounts, the process table, loopback (both others come back)
+//                |                      places, the mounts, the process table, loopback (the others
+//                |                      come back)
 //                +-- capabilities, privileges, Landlock or filter ------ that step
 //                +-- loopback: 127.0.0.1 does not work ----------------- the network
 //                    limits, or no child could be made ------> an error
@@ -29262,7 +29492,8 @@ Expected<void> build_plan(SandboxState& state, SandboxPlanner& planner, SandboxG
   const bool sandboxed = state.options.mode != SandboxMode::off;
   state.plan.supervised = sandboxed;
   if (sandboxed)
-    if (auto opened = planner.open_grants(); !opened) return opened;
+    for (const auto step : {&SandboxPlanner::open_grants, &SandboxPlanner::open_devices})
+      if (auto opened = (planner.*step)(); !opened) return opened;
   if (state.options.limits.disk != no_bound) find_disk_roots(state);
   set_limits(state, gaps, features);
   if (!sandboxed) return {};
@@ -29635,196 +29866,6 @@ namespace {
 
 constexpr long number_of_landlock_restrict_self = 446;
 
-CODEEXEC_IN_CHILD long write_text(const char* path, const char* text) {
-  const long fd = raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
-  if (fd < 0) return fd;
-  unsigned long size = 0;
-  while (text[size] != '\0') ++size;
-  const long written = raw(SYS_write, fd, text, size);
-  raw(SYS_close, fd);
-  return written < 0 ? written : 0;
-}
-
-CODEEXEC_IN_CHILD long bring_loopback_up() {
-  const long fd = raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return fd;
-  ifreq request;
-  auto* bytes = reinterpret_cast<volatile unsigned char*>(&request);
-  for (std::size_t i = 0; i < sizeof request; ++i) bytes[i] = 0;
-  request.ifr_name[0] = 'l';
-  request.ifr_name[1] = 'o';
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  const long result = raw(SYS_ioctl, fd, SIOCSIFFLAGS, &request);
-  raw(SYS_close, fd);
-  return result;
-}
-
-constexpr long number_of_open_tree = 428;
-constexpr long number_of_move_mount = 429;
-constexpr long number_of_openat2 = 437;
-constexpr long number_of_mount_setattr = 442;
-
-// One function for these four calls is less code than a call of raw() at each place.
-CODEEXEC_IN_CHILD long mount_call(long number, long directory, const char* path, CallWord third,
-                                  CallWord fourth, CallWord fifth) {
-  return raw(number, directory, path, third, fourth, fifth);
-}
-
-CODEEXEC_IN_CHILD long make_read_only(long directory, const char* path, int flags) {
-  const std::uint64_t attributes[4] = {1, 0, 0, 0};  // set MOUNT_ATTR_RDONLY
-  return mount_call(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags, &attributes[0],
-                    sizeof attributes);
-}
-
-// A descriptor of a new mount of what a path leads to. It is attached to no directory yet.
-CODEEXEC_IN_CHILD long copy_mount(long directory, const char* path, int flags) {
-  constexpr int open_tree_clone = 1;
-  return mount_call(number_of_open_tree, directory, path,
-                    open_tree_clone | AT_RECURSIVE | O_CLOEXEC | flags, 0, 0);
-}
-
-// Mounts what stands at a path over itself; nothing when it is missing. A command that runs beside
-// may turn it into a link at any moment, so it is looked up once and without following any.
-CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
-  constexpr int from_and_to_descriptor = 0x44;  // MOVE_MOUNT_F_EMPTY_PATH, T_EMPTY_PATH
-  const std::uint64_t how[3] = {O_PATH | O_CLOEXEC, 0, 0x0c};  // RESOLVE_NO_SYMLINKS, BENEATH
-  const long found = mount_call(number_of_openat2, directory, path, &how[0], sizeof how, 0);
-  if (found < 0)
-    return found == -ENOENT || found == -ENOTDIR || found == -ELOOP || found == -EACCES ? 0 : found;
-  const long copy = copy_mount(found, "", AT_EMPTY_PATH);
-  long result = copy;
-  if (copy >= 0 && read_only) result = make_read_only(copy, "", AT_EMPTY_PATH);
-  if (result >= 0)
-    result = mount_call(number_of_move_mount, copy, "", found, "", from_and_to_descriptor);
-  if (copy >= 0) raw(SYS_close, copy);
-  raw(SYS_close, found);
-  return result;
-}
-
-// A mount of a writable directory. -ENOENT when the path leads nowhere, or to another file than at
-// create(): it then stays read-only, as no rule of Landlock lets a command write to it either.
-CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
-  const long copy = copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW);
-  if (copy < 0) return copy == -ENOTDIR || copy == -ELOOP ? -ENOENT : copy;
-  struct stat found;
-  long known = raw(SYS_fstat, copy, &found);
-  if (known == 0 && (found.st_dev != place.device || found.st_ino != place.inode)) known = -ENOENT;
-  if (known == 0) return copy;
-  raw(SYS_close, copy);
-  return known;
-}
-
-// The copies of the writable directories are made before everything becomes read-only, and take
-// their places after.
-CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
-  constexpr int from_descriptor = 4;  // MOVE_MOUNT_F_EMPTY_PATH
-  int copies[most_writable];
-  for (std::size_t i = 0; i < plan.writable_count; ++i) {
-    const long copy = copy_writable(plan.writable[i]);
-    if (copy < 0 && copy != -ENOENT) return copy;
-    copies[i] = static_cast<int>(copy);
-  }
-  long result = make_read_only(AT_FDCWD, "/", 0);
-  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
-    if (copies[i] < 0) continue;
-    result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path,
-                        from_descriptor);
-    const char* path = plan.guarded;
-    while (*path != '\0' && result >= 0) {
-      const char* end = path;
-      while (*end != '\0') ++end;
-      result = guard_place(copies[i], path, end[-1] != '/');
-      path = end + 1;
-    }
-  }
-  for (std::size_t i = 0; i < plan.writable_count; ++i)
-    if (copies[i] >= 0) raw(SYS_close, copies[i]);
-  return result;
-}
-
-// Mounts the /proc of the new process table, and hides files with addresses and numbers of the
-// kernel: root may read them even without capabilities, as it owns them. One that is missing needs
-// no hiding, so those errors do not count.
-CODEEXEC_IN_CHILD long mount_proc() {
-  const long mounted = raw(SYS_mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0);
-  if (mounted < 0) return mounted;
-  const char* const hidden[] = {"/proc/slabinfo", "/proc/vmallocinfo", "/proc/timer_list",
-                                "/proc/keys"};
-  for (const char* file : hidden) raw(SYS_mount, "/dev/null", file, 0, MS_BIND, 0);
-  return 0;
-}
-
-// Puts a ruleset with a rule for the new /proc in the place of the plan's. The table of descriptors
-// is this process's own: in the host that number still is the plan's ruleset.
-CODEEXEC_IN_CHILD long replace_ruleset(const SandboxPlan& plan) {
-  const long ruleset =
-      raw(number_of_landlock_create_ruleset, &plan.attributes, plan.attributes_size, 0);
-  if (ruleset < 0) return ruleset;
-  for (std::size_t i = 0; i < plan.rule_count; ++i) {
-    const long added =
-        raw(number_of_landlock_add_rule, ruleset, rule_path_beneath, &plan.rules[i], 0);
-    if (added < 0) return added;
-  }
-  LandlockRule rule = {};
-  rule.rights = readable_rights & plan.attributes.handled_fs;
-  rule.fd = static_cast<std::int32_t>(
-      raw(SYS_openat, AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
-  if (rule.fd < 0) return rule.fd;
-  const long added = raw(number_of_landlock_add_rule, ruleset, rule_path_beneath, &rule, 0);
-  raw(SYS_close, rule.fd);
-  if (added < 0) return added;
-  const long moved = raw(SYS_dup3, ruleset, plan.ruleset, O_CLOEXEC);
-  raw(SYS_close, ruleset);
-  return moved < 0 ? moved : 0;
-}
-
-CODEEXEC_IN_CHILD long write_maps(const SandboxPlan& plan) {
-  // An ordinary user may map a group only when setgroups() is given up.
-  const long denied = write_text("/proc/self/setgroups", "deny");
-  if (denied < 0 && denied != -ENOENT) return denied;
-  const long users = write_text("/proc/self/uid_map", plan.uid_map);
-  if (users < 0) return users;
-  return write_text("/proc/self/gid_map", plan.gid_map);
-}
-
-// In /proc the files of a process that cannot be dumped belong to root, its maps among them. So a
-// host that cannot be dumped is made dumpable for these three writes, as its memory is shared: for
-// that time other processes of the user can look into it. Only one child at a time does this, see
-// NamespaceTurn.
-CODEEXEC_IN_CHILD long map_user(const SandboxPlan& plan) {
-  const bool hidden = raw(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
-  if (hidden) raw(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
-  const long result = write_maps(plan);
-  if (hidden) raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
-  return result;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
-  if (plan.uid_map) {
-    const long mapped = map_user(plan);
-    if (mapped < 0) return mapped;
-  }
-  if (plan.loopback) {
-    const long up = bring_loopback_up();
-    if (up < 0) return up;
-  }
-  if ((plan.clone_flags & CLONE_NEWNS) == 0) return 0;
-  // Mounts of the host still come in; none of ours goes out.
-  long result = raw(SYS_mount, "none", "/", 0, MS_REC | MS_SLAVE, 0);
-  if (result >= 0 && plan.mount_proc) result = mount_proc();
-  if (result >= 0 && plan.read_only) result = keep_writable(plan);
-  if (result >= 0 && plan.mount_proc && plan.ruleset >= 0) result = replace_ruleset(plan);
-  return result < 0 ? result : 0;
-}
-
-}  // inner
-
-namespace {
-
 CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit) {
   std::uint64_t now[2] = {0, 0};
   const long known = raw(SYS_prlimit64, 0, limit.resource, 0, &now[0]);
@@ -29885,6 +29926,114 @@ CODEEXEC_IN_CHILD long install_filter(const SandboxPlan& plan) {
   program.len = plan.filter_size;
   program.filter = const_cast<sock_filter*>(plan.filter);
   return raw(SYS_seccomp, set_mode_filter, 0, &program);
+}
+
+}  // inner
+
+#endif
+
+// sandbox/devices.cpp -----------------------------------------------------------------------------
+// SandboxOptions::devices: which of them may be granted, and what else a GPU needs.
+
+#if CODEEXEC_HAS_SANDBOX
+
+namespace {
+
+// What drivers make of GPUs, as far as it is there.
+constexpr auto gpu_directories = NameList{"/dev", "/dev/nvidia-caps", "/dev/dri"};
+constexpr auto gpu_names = NameList{"nvidia*", "nvidia-cap*", "renderD*", "card*", "kfd"};
+constexpr auto gpu_settings =
+    NameList{"/sys/class/drm", "/sys/class/kfd", "/sys/devices/virtual/kfd", "/sys/dev/char"};
+
+// Subsystems of the kernel whose character devices lead to disks, or to all of the machine.
+constexpr auto closed_subsystems =
+    NameSet{"block", "bsg", "mtd", "nvme", "nvme-generic", "raw", "scsi_generic", "ubi"};
+
+std::string system_link(dev_t device, const char* name) {
+  return real_path_of(concat("/sys/dev/char/%:%/%", {major(device), minor(device), name}));
+}
+
+// Memory, ports and logs of the kernel have this major number, beside the harmless ones.
+bool is_harmless_memory(dev_t device) {
+  constexpr unsigned null_to_urandom[] = {3, 5, 7, 8, 9};
+  for (const unsigned known : null_to_urandom)
+    if (minor(device) == known) return true;
+  return false;
+}
+
+// Why a device is not granted, or null.
+const char* objection_to_device(const struct stat& status) {
+  constexpr unsigned memory_major = 1;
+  if (S_ISBLK(status.st_mode)) return "is a disk";
+  if (!S_ISCHR(status.st_mode)) return "is no device";
+  if (major(status.st_rdev) == memory_major)
+    return is_harmless_memory(status.st_rdev) ? nullptr : "is memory of the machine";
+  const std::string subsystem = system_link(status.st_rdev, "subsystem");
+  return closed_subsystems.has(base_name(subsystem)) ? "leads to a disk" : nullptr;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Expected<void> SandboxPlanner::open_device(const std::string& path) {
+  constexpr std::string_view of_grants = "grants: ";
+  if (!starts_with(path, "/"sv) || has_nul(path))
+    return make_error(ErrorCode::invalid_argument, "devices: % is neither gpu nor an absolute path",
+                      {in_quotes(path)});
+  auto opened = open_grant(path);
+  if (!opened) {
+    Error error = opened.error();
+    error.message.replace(0, of_grants.size(), "devices: ");
+    if (state_.options.mode == SandboxMode::strict) return error;
+    state_.report.missing.push_back(error.message);
+    return {};
+  }
+  if (const char* const objection = objection_to_device(opened->status))
+    return make_error(ErrorCode::invalid_argument, "devices: % %", {in_quotes(path), objection});
+  devices_.push_back(std::move(*opened));
+  return {};
+}
+
+// A GPU that is not there is none, and no error: the report says what there is.
+Expected<void> SandboxPlanner::open_devices() {
+  for (const std::string& device : state_.options.devices) {
+    if (device != "gpu") {
+      if (auto opened = open_device(device); !opened) return opened;
+      continue;
+    }
+    for (const std::string_view directory : gpu_directories)
+      for (const std::string& path : paths_in(std::string(directory))) {
+        struct stat status {};
+        if (gpu_names.match(base_name(path)) && ::lstat(path.c_str(), &status) == 0 &&
+            S_ISCHR(status.st_mode))
+          if (auto opened = open_device(path); !opened) return opened;
+      }
+  }
+  if (state_.options.devices.empty()) return {};
+  std::string found;
+  for (const OpenedGrant& device : devices_) append_all(found, {" ", device.path});
+  state_.report.places.push_back(concat("devices:%", {found.empty() ? " none is here" : found}));
+  return {};
+}
+
+bool SandboxPlanner::add_devices(Ruleset& ruleset) {
+  bool has_gpu = false;
+  for (const std::string& device : state_.options.devices) has_gpu = has_gpu || device == "gpu";
+  if (has_gpu) {
+    ruleset.add_path("/dev/dri", right_read_dir);
+    for (const std::string_view path : gpu_settings)
+      ruleset.add_path(std::string(path), readable_rights);
+  }
+  for (const OpenedGrant& device : devices_) {
+    UniqueFd file(above_standard_streams(::fcntl(device.fd.get(), F_DUPFD_CLOEXEC, 3)));
+    if (!file || !ruleset.add(std::move(file), device.status.st_mode, device_rights, device.path))
+      return false;
+    const std::string settings =
+        has_gpu ? system_link(device.status.st_rdev, "device") : std::string();
+    if (!settings.empty()) ruleset.add_path(settings, readable_rights);
+  }
+  return true;
 }
 
 }  // inner
@@ -30026,7 +30175,7 @@ void SandboxPlanner::explain() {
   if (plan.ruleset >= 0 && plan.attributes.handled_net != 0)
     add_words(rules, {"network: EACCES bind connect: of TCP, to all ports (Landlock)"});
   rules.push_back(
-      concat("network: %%", {plan.loopback ? "a namespace that has lo alone"
+      concat("network: %%", {has_own_network(network) ? "a namespace that has lo alone"
                              : network == Network::none && plan.filter
                                  ? "no socket of a network can be made, see system_calls"
                                  : "that of this program",
@@ -30040,6 +30189,10 @@ void SandboxPlanner::explain() {
     add_words(rules, {"privileges: no capabilities, of root's commands neither"});
   const std::string namespaces =
       names_of(std::begin(namespace_names), std::end(namespace_names), plan.clone_flags);
+  const std::string common =
+      names_of(std::begin(namespace_names), std::end(namespace_names), maker_->made_flags());
+  if (!common.empty())
+    rules.push_back(concat("namespaces: in common for all commands: %", {common}));
   rules.push_back(concat("namespaces: %", {namespaces.empty() ? "none of its own" : namespaces}));
   explain_mounts(plan, rules);
   rules.push_back(
@@ -30500,13 +30653,14 @@ Expected<void> SandboxFitter::fit() {
 }
 
 long SandboxFitter::run(Trial& trial) const {
-  const NamespaceTurn turn(state_.plan);
-  return run_trial(trial);
+  const NamespaceTurn turn(planner_.maps_users());
+  const long made = planner_.make_shared_namespaces();
+  return made < 0 ? made : run_trial(trial);
 }
 
 Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long started) {
   const long error = started < 0 ? started : long{trial.error};
-  if (state_.plan.clone_flags != 0 &&
+  if (planner_.has_namespaces() &&
       (started < 0 || trial.step == ConfineStep::namespaces || !trial.finished)) {
     // Root tries each set of namespaces without one for users first. All others always need that.
     const bool was_tried_for_users = std::exchange(user_namespace_, true);
@@ -30533,6 +30687,7 @@ Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long sta
     return Next::try_again;
   }
   judge(trial);
+  planner_.report_places();
   if (!state_.plan.mount_proc) planner_.forget_rules();
   return Next::done;
 }
@@ -30558,6 +30713,7 @@ constexpr NamespaceSwitch namespace_switches[] = {
 // The errno of a refusal does not say which of them it was: ENOSPC stands for the first.
 std::string why_no_namespaces(int error) {
   constexpr std::size_t most = 64;
+  if (error == EXDEV) return "this program has another root than its mounts (chroot)";
   for (const NamespaceSwitch& row : namespace_switches) {
     const auto value = read_whole_file(row.file, most, "setting"sv);
     if (value && (*value == concat("%\n", {std::string_view(&row.closed, 1)})) &&
@@ -30576,6 +30732,11 @@ CODEEXEC_INNER {
 Expected<void> SandboxFitter::leave_out_namespace(long error) {
   const int number = error != 0 ? static_cast<int>(-error) : ENOSYS;
   const std::string why = concat("no namespaces can be made here: %", {why_no_namespaces(number)});
+  if (planner_.places) {
+    planner_.places = false;
+    planner_.places_problem = why;
+    return {};
+  }
   if (planner_.mounts) {
     planner_.mounts = false;
     gaps_.add("metadata", "%", {why});
@@ -30586,6 +30747,7 @@ Expected<void> SandboxFitter::leave_out_namespace(long error) {
     gaps_.add("pid_namespace", "%", {why});
     return {};
   }
+  planner_.places = !state_.options.tmp.empty();
   planner_.processes = state_.options.pid_namespace;
   gaps_.forget("pid_namespace");
   planner_.mounts = planner_.can_mount;
@@ -30773,7 +30935,7 @@ inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
-// The port of 127.0.0.1 there. The kernel takes those of connections from a range below it.
+// The first port of 127.0.0.1 there. The kernel takes those of connections from a range below it.
 inline constexpr unsigned proxy_port = 61080;
 
 }  // inner
@@ -30790,7 +30952,7 @@ class ListenerPass {
   ListenerPass(const ListenerPass&) = delete;
   ListenerPass& operator=(const ListenerPass&) = delete;
 
-  int prepare();  // 0 or errno
+  int prepare(std::uint16_t port);  // 0 or errno
   // 0 or a negative errno.
   CODEEXEC_IN_CHILD long pass() const;
   // The last one that was sent, as a start may be tried again; none: nothing was sent.
@@ -30803,6 +30965,7 @@ class ListenerPass {
   int channel_ = -1;
   sockaddr_in address_ = {};
   char byte_ = 0;
+  int again_ = 1;
   iovec text_ = {};
   msghdr message_ = {};
   int* descriptor_ = nullptr;  // in `control_`
@@ -30827,7 +30990,7 @@ inline namespace v0_1 {
 
 #if CODEEXEC_HAS_SANDBOX
 
-int ListenerPass::prepare() {
+int ListenerPass::prepare(std::uint16_t port) {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return errno;
   ours_.reset(above_standard_streams(ends[0]));
@@ -30835,7 +30998,7 @@ int ListenerPass::prepare() {
   if (!ours_ || !theirs_) return EMFILE;
   channel_ = theirs_.get();
   address_.sin_family = AF_INET;
-  address_.sin_port = htons(static_cast<std::uint16_t>(proxy_port));
+  address_.sin_port = htons(port);
   address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   text_ = {&byte_, 1};
   message_.msg_iov = &text_;
@@ -30855,7 +31018,9 @@ CODEEXEC_IN_CHILD long ListenerPass::pass() const {
   constexpr int backlog = 512;
   const long fd = raw(SYS_socket, AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return fd;
-  long result = raw(SYS_bind, fd, &address_, sizeof address_);
+  // Connections of the last command that had the port may not be quite over.
+  long result = raw(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &again_, sizeof again_);
+  if (result == 0) result = raw(SYS_bind, fd, &address_, sizeof address_);
   if (result == 0) result = raw(SYS_listen, fd, backlog);
   *descriptor_ = static_cast<int>(fd);
   if (result == 0) result = raw(SYS_sendmsg, channel_, &message_, MSG_NOSIGNAL);
@@ -30869,6 +31034,652 @@ UniqueFd ListenerPass::take() {
     if (CMSG_FIRSTHDR(&message_)) last.reset(above_standard_streams(*descriptor_));
   return last;
 }
+
+#endif
+
+// sandbox/namespaces.cpp --------------------------------------------------------------------------
+// Namespaces: those of a supervisor, and those that all commands of a sandbox have in common.
+
+#if CODEEXEC_HAS_SANDBOX
+
+namespace {
+
+CODEEXEC_IN_CHILD long write_text(const char* path, const char* text) {
+  const long fd = raw(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CLOEXEC, 0);
+  if (fd < 0) return fd;
+  unsigned long size = 0;
+  while (text[size] != '\0') ++size;
+  const long written = raw(SYS_write, fd, text, size);
+  raw(SYS_close, fd);
+  return written < 0 ? written : 0;
+}
+
+CODEEXEC_IN_CHILD long bring_loopback_up() {
+  const long fd = raw(SYS_socket, AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return fd;
+  ifreq request;
+  auto* bytes = reinterpret_cast<volatile unsigned char*>(&request);
+  for (std::size_t i = 0; i < sizeof request; ++i) bytes[i] = 0;
+  request.ifr_name[0] = 'l';
+  request.ifr_name[1] = 'o';
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  const long result = raw(SYS_ioctl, fd, SIOCSIFFLAGS, &request);
+  raw(SYS_close, fd);
+  return result;
+}
+
+constexpr long number_of_open_tree = 428;
+constexpr long number_of_move_mount = 429;
+constexpr long number_of_openat2 = 437;
+constexpr long number_of_mount_setattr = 442;
+
+// One function for these four calls is less code than a call of raw() at each place.
+CODEEXEC_IN_CHILD long mount_call(long number, long directory, const char* path, CallWord third,
+                                  CallWord fourth, CallWord fifth) {
+  return raw(number, directory, path, third, fourth, fifth);
+}
+
+// The kernel's MOUNT_ATTR_RDONLY, NOSUID and NODEV.
+constexpr std::uint64_t mount_read_only = 1;
+constexpr std::uint64_t mount_no_suid = 2;
+constexpr std::uint64_t mount_no_devices = 4;
+
+// Gives attributes to a mount and all below it.
+CODEEXEC_IN_CHILD long change_mount(long directory, const char* path, int flags,
+                                    std::uint64_t wanted) {
+  const std::uint64_t attributes[4] = {wanted, 0, 0, 0};
+  return mount_call(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags, &attributes[0],
+                    sizeof attributes);
+}
+
+// A descriptor of a new mount of what a path leads to. It is attached to no directory yet.
+CODEEXEC_IN_CHILD long copy_mount(long directory, const char* path, int flags) {
+  constexpr int open_tree_clone = 1;
+  return mount_call(number_of_open_tree, directory, path,
+                    open_tree_clone | AT_RECURSIVE | O_CLOEXEC | flags, 0, 0);
+}
+
+// Of move_mount().
+constexpr int from_descriptor = 0x4;          // MOVE_MOUNT_F_EMPTY_PATH
+constexpr int from_and_to_descriptor = 0x44;  // and T_EMPTY_PATH
+
+CODEEXEC_IN_CHILD long open_beneath(long directory, const char* path) {
+  const std::uint64_t how[3] = {O_PATH | O_CLOEXEC, 0, 0x0c};  // RESOLVE_NO_SYMLINKS, BENEATH
+  return mount_call(number_of_openat2, directory, path, &how[0], sizeof how, 0);
+}
+
+// Mounts what stands at a path over itself; nothing when it is missing. A command that runs beside
+// may turn it into a link at any moment, so it is looked up once and without following any.
+CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
+  const long found = open_beneath(directory, path);
+  if (found < 0)
+    return found == -ENOENT || found == -ENOTDIR || found == -ELOOP || found == -EACCES ? 0 : found;
+  const long copy = copy_mount(found, "", AT_EMPTY_PATH);
+  long result = copy;
+  if (copy >= 0 && read_only) result = change_mount(copy, "", AT_EMPTY_PATH, mount_read_only);
+  if (result >= 0)
+    result = mount_call(number_of_move_mount, copy, "", found, "", from_and_to_descriptor);
+  if (copy >= 0) raw(SYS_close, copy);
+  raw(SYS_close, found);
+  return result;
+}
+
+// A mount of a writable directory. -ENOENT when the path leads nowhere, or to another file than at
+// create(): it then stays read-only, as no rule of Landlock lets a command write to it either.
+CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
+  const long copy = copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW);
+  if (copy < 0) return copy == -ENOTDIR || copy == -ELOOP ? -ENOENT : copy;
+  struct stat found;
+  long known = raw(SYS_fstat, copy, &found);
+  if (known == 0 && (found.st_dev != place.device || found.st_ino != place.inode)) known = -ENOENT;
+  if (known == 0) return copy;
+  raw(SYS_close, copy);
+  return known;
+}
+
+// The copies of the writable directories are made before everything becomes read-only, and take
+// their places after.
+CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
+  int copies[most_writable];
+  for (std::size_t i = 0; i < plan.writable_count; ++i) {
+    const long copy = copy_writable(plan.writable[i]);
+    if (copy < 0 && copy != -ENOENT) return copy;
+    copies[i] = static_cast<int>(copy);
+  }
+  long result = change_mount(AT_FDCWD, "/", 0, mount_read_only);
+  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
+    if (copies[i] < 0) continue;
+    result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path,
+                        from_descriptor);
+    const char* path = plan.guarded;
+    while (*path != '\0' && result >= 0) {
+      const char* end = path;
+      while (*end != '\0') ++end;
+      result = guard_place(copies[i], path, end[-1] != '/');
+      path = end + 1;
+    }
+  }
+  for (std::size_t i = 0; i < plan.writable_count; ++i)
+    if (copies[i] >= 0) raw(SYS_close, copies[i]);
+  return result;
+}
+
+// Mounts the /proc of the new process table, and hides files with addresses and numbers of the
+// kernel: root may read them even without capabilities, as it owns them. One that is missing needs
+// no hiding, so those errors do not count.
+CODEEXEC_IN_CHILD long mount_proc() {
+  const long mounted = raw(SYS_mount, "proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, 0);
+  if (mounted < 0) return mounted;
+  const char* const hidden[] = {"/proc/slabinfo", "/proc/vmallocinfo", "/proc/timer_list",
+                                "/proc/keys"};
+  for (const char* file : hidden) raw(SYS_mount, "/dev/null", file, 0, MS_BIND, 0);
+  return 0;
+}
+
+// Puts a ruleset with a rule for the new /proc in the place of the plan's. The table of descriptors
+// is this process's own: in the host that number still is the plan's ruleset.
+CODEEXEC_IN_CHILD long replace_ruleset(const SandboxPlan& plan) {
+  const long ruleset =
+      raw(number_of_landlock_create_ruleset, &plan.attributes, plan.attributes_size, 0);
+  if (ruleset < 0) return ruleset;
+  for (std::size_t i = 0; i < plan.rule_count; ++i) {
+    const long added =
+        raw(number_of_landlock_add_rule, ruleset, rule_path_beneath, &plan.rules[i], 0);
+    if (added < 0) return added;
+  }
+  LandlockRule rule = {};
+  rule.rights = readable_rights & plan.attributes.handled_fs;
+  rule.fd = static_cast<std::int32_t>(
+      raw(SYS_openat, AT_FDCWD, "/proc", O_PATH | O_DIRECTORY | O_CLOEXEC, 0));
+  if (rule.fd < 0) return rule.fd;
+  const long added = raw(number_of_landlock_add_rule, ruleset, rule_path_beneath, &rule, 0);
+  raw(SYS_close, rule.fd);
+  if (added < 0) return added;
+  const long moved = raw(SYS_dup3, ruleset, plan.ruleset, O_CLOEXEC);
+  raw(SYS_close, ruleset);
+  return moved < 0 ? moved : 0;
+}
+
+CODEEXEC_IN_CHILD long write_maps(const char* user_map, const char* group_map) {
+  // An ordinary user may map a group only when setgroups() is given up.
+  const long denied = write_text("/proc/self/setgroups", "deny");
+  if (denied < 0 && denied != -ENOENT) return denied;
+  const long users = write_text("/proc/self/uid_map", user_map);
+  if (users < 0) return users;
+  return write_text("/proc/self/gid_map", group_map);
+}
+
+// In /proc the files of a process that cannot be dumped belong to root, its maps among them. So a
+// host that cannot be dumped is made dumpable for these three writes, as its memory is shared: for
+// that time other processes of the user can look into it. Only one child at a time does this, see
+// NamespaceTurn.
+CODEEXEC_IN_CHILD long map_user(const char* user_map, const char* group_map) {
+  const bool hidden = raw(SYS_prctl, PR_GET_DUMPABLE, 0, 0, 0, 0) == 0;
+  if (hidden) raw(SYS_prctl, PR_SET_DUMPABLE, 1, 0, 0, 0);
+  const long result = write_maps(user_map, group_map);
+  if (hidden) raw(SYS_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+  return result;
+}
+
+CODEEXEC_IN_CHILD long set_up_mounts(const SandboxPlan& plan) {
+  // Mounts of the host still come in; none of ours goes out.
+  long result = raw(SYS_mount, "none", "/", 0, MS_REC | MS_SLAVE, 0);
+  if (result >= 0 && plan.mount_proc) result = mount_proc();
+  if (result >= 0 && plan.read_only) result = keep_writable(plan);
+  if (result >= 0 && plan.mount_proc && plan.ruleset >= 0) result = replace_ruleset(plan);
+  return result < 0 ? result : 0;
+}
+
+CODEEXEC_IN_CHILD long enter_namespace(int fd, unsigned long type) {
+  return fd >= 0 ? raw(SYS_setns, fd, type) : 0;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
+  long result = plan.uid_map ? map_user(plan.uid_map, plan.gid_map) : 0;
+  if (result >= 0 && plan.loopback) result = bring_loopback_up();
+  if (result >= 0 && (plan.clone_flags & CLONE_NEWNS) != 0) result = set_up_mounts(plan);
+  if (result >= 0) result = enter_namespace(plan.shared.inner, CLONE_NEWUSER);
+  return result < 0 ? result : 0;
+}
+
+}  // inner
+
+namespace {
+
+// Namespaces in common ----------------------------------------------------------------------------
+
+// Whether a path is the first `size` bytes of `other`, or lies in what these lead to.
+CODEEXEC_IN_CHILD bool lies_below(const char* path, const char* other, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i)
+    if (path[i] != other[i]) return false;
+  return path[size] == '\0' || path[size] == '/';
+}
+
+// Whether a path lies in one that is kept before it.
+CODEEXEC_IN_CHILD bool lies_in_kept(const NamespaceMaker& maker, std::size_t number) {
+  for (std::size_t i = 0; i < number; ++i)
+    if (lies_below(maker.kept[number].place.path, maker.kept[i].place.path, maker.kept[i].size))
+      return true;
+  return false;
+}
+
+// Makes the directories above a path below /tmp, and what the path is to be mounted on.
+CODEEXEC_IN_CHILD long make_way(NamespaceMaker& maker, int tmp, std::size_t number) {
+  const KeptPath& kept = maker.kept[number];
+  const char* const path = kept.place.path;
+  if (lies_in_kept(maker, number)) return 0;
+  for (std::size_t size = after_tmp; size < kept.size; ++size) {
+    maker.text[size - after_tmp] = path[size];
+    maker.text[size + 1 - after_tmp] = '\0';
+    const bool is_last = size + 1 == kept.size;
+    if (!is_last && path[size + 1] != '/') continue;
+    const long made = is_last && !kept.is_directory
+                          ? raw(SYS_mknodat, tmp, &maker.text[0], S_IFREG | 0600, 0)
+                          : raw(SYS_mkdirat, tmp, &maker.text[0], 0755);
+    if (made < 0 && made != -EEXIST) return made;
+  }
+  return 0;
+}
+
+// The first of these directories becomes read-only: else what lies below could be moved away with
+// it, and what a command writes beside would be in another directory than on this host.
+CODEEXEC_IN_CHILD long close_way(NamespaceMaker& maker, int tmp, std::size_t number) {
+  const char* const path = maker.kept[number].place.path;
+  std::size_t size = after_tmp;
+  for (; path[size] != '/' && path[size] != '\0'; ++size) maker.text[size - after_tmp] = path[size];
+  maker.text[size - after_tmp] = '\0';
+  if (path[size] == '\0') return 0;
+  for (std::size_t i = 0; i < number; ++i)
+    if (lies_below(maker.kept[i].place.path, path, size)) return 0;
+  return guard_place(tmp, &maker.text[0], true);
+}
+
+// Mounts the copy of a path at its place in the new /tmp.
+CODEEXEC_IN_CHILD long put_back(NamespaceMaker& maker, int tmp, std::size_t number) {
+  const int copy = maker.kept[number].copy;
+  long result = close_way(maker, tmp, number);
+  if (result >= 0 && maker.kept[number].is_read_only)
+    result = change_mount(copy, "", AT_EMPTY_PATH, mount_read_only);
+  if (result < 0) return result;
+  const char* const name = maker.kept[number].place.path + after_tmp;
+  const long place = open_beneath(tmp, name);
+  if (place < 0) return place;
+  result = mount_call(number_of_move_mount, copy, "", place, "", from_and_to_descriptor);
+  raw(SYS_close, place);
+  return result;
+}
+
+// The copies are made while the host's /tmp is still there.
+CODEEXEC_IN_CHILD long mount_tmp(NamespaceMaker& maker) {
+  const long own = copy_writable(*maker.tmp);
+  if (own < 0) return own;
+  long result = change_mount(own, "", AT_EMPTY_PATH, mount_no_suid | mount_no_devices);
+  for (std::size_t i = 0; i < maker.kept_count && result >= 0; ++i) {
+    result = copy_writable(maker.kept[i].place);
+    maker.kept[i].copy = static_cast<int>(result);
+  }
+  if (result >= 0)
+    result = mount_call(number_of_move_mount, own, "", AT_FDCWD, tmp_path, from_descriptor);
+  const bool is_mounted = result >= 0;
+  for (std::size_t i = 0; i < maker.kept_count && result >= 0; ++i)
+    result = make_way(maker, static_cast<int>(own), i);
+  for (std::size_t i = 0; i < maker.kept_count && result >= 0; ++i)
+    result = put_back(maker, static_cast<int>(own), i);
+  for (std::size_t i = 0; i < maker.kept_count; ++i)
+    if (maker.kept[i].copy >= 0) raw(SYS_close, maker.kept[i].copy);
+  raw(SYS_close, own);
+  if (is_mounted && result < 0) raw(SYS_umount2, tmp_path, MNT_DETACH);
+  return result;
+}
+
+CODEEXEC_IN_CHILD long open_mounted(const char* path) {
+  return raw(SYS_openat, AT_FDCWD, path, O_PATH | O_CLOEXEC, 0);
+}
+
+// Leaves a descriptor of a mounted directory, or why there is none.
+CODEEXEC_IN_CHILD void take_place(OwnPlace& place, const char* path, long mounted) {
+  if (mounted >= 0) mounted = open_mounted(path);
+  place.error = mounted < 0 ? mounted : 0;
+  if (mounted >= 0) place.fd = static_cast<int>(mounted);
+}
+
+CODEEXEC_IN_CHILD void mount_places(NamespaceMaker& maker) {
+  if (maker.tmp) take_place(maker.own_tmp, tmp_path, mount_tmp(maker));
+  if (maker.memory)
+    take_place(maker.own_memory, memory_path,
+               raw(SYS_mount, "tmpfs", memory_path, "tmpfs", MS_NOSUID | MS_NODEV, maker.memory));
+  if (!maker.terminals) return;
+  long mounted = raw(SYS_mount, "devpts", terminals_path, "devpts", MS_NOSUID | MS_NOEXEC,
+                     "newinstance,ptmxmode=0666,mode=0600");
+  if (mounted >= 0) mounted = raw(SYS_mount, "/dev/pts/ptmx", multiplexer_path, 0, MS_BIND, 0);
+  take_place(maker.own_terminals, terminals_path, mounted);
+  if (mounted >= 0) take_place(maker.own_multiplexer, multiplexer_path, mounted);
+}
+
+CODEEXEC_IN_CHILD long open_namespace(const char* path, int& fd) {
+  const long opened = raw(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+  fd = opened < 0 ? -1 : static_cast<int>(opened);
+  return opened;
+}
+
+// To enter mounts is to have their root. A program that has another one (chroot) would lose it.
+CODEEXEC_IN_CHILD long check_root(int mounts) {
+  struct stat before;
+  struct stat after;
+  long result = raw(SYS_newfstatat, AT_FDCWD, "/", &before, 0);
+  if (result >= 0) result = raw(SYS_setns, mounts, CLONE_NEWNS);
+  if (result >= 0) result = raw(SYS_newfstatat, AT_FDCWD, "/", &after, 0);
+  if (result < 0) return result;
+  return before.st_dev == after.st_dev && before.st_ino == after.st_ino ? 0 : -EXDEV;
+}
+
+CODEEXEC_IN_CHILD int inner_user_main(void* argument) {
+  NamespaceMaker& maker = *static_cast<NamespaceMaker*>(argument);
+  long result = map_user(maker.inner_users, maker.inner_groups);
+  if (result >= 0) result = open_namespace("/proc/self/ns/user", maker.made.inner);
+  maker.error = result < 0 ? result : 0;
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+// A terminal's file system takes a user namespace in which there is a root; commands are to see
+// their own user, in one within that.
+CODEEXEC_IN_CHILD long make_users(NamespaceMaker& maker) {
+  long result = open_namespace("/proc/self/ns/user", maker.made.outer);
+  if (result < 0) return result;
+  maker.error = -ENOSYS;
+  const CloneRequest request = {CLONE_VFORK | CLONE_FILES | CLONE_NEWUSER,
+                                inner_user_main,
+                                &maker,
+                                maker.inner_stack,
+                                sizeof maker.inner_stack,
+                                nullptr,
+                                0};
+  bool cleared = false;
+  result = clone_process(request, cleared);
+  if (result < 0) return result;
+  while (raw(SYS_wait4, result, 0, __WALL, 0) == -EINTR) {
+  }
+  return maker.error;
+}
+
+CODEEXEC_IN_CHILD long make_mounts(NamespaceMaker& maker) {
+  long result = raw(SYS_mount, "none", "/", 0, MS_REC | MS_SLAVE, 0);
+  if (result >= 0) result = open_namespace("/proc/self/ns/mnt", maker.made.mounts);
+  if (result >= 0) result = check_root(maker.made.mounts);
+  if (result >= 0) result = open_namespace("/proc/self/ns/ipc", maker.made.ipc);
+  if (result >= 0) mount_places(maker);
+  return result;
+}
+
+CODEEXEC_IN_CHILD long make_all(NamespaceMaker& maker) {
+  long result = maker.outer_users ? map_user(maker.outer_users, maker.outer_groups) : 0;
+  if (result >= 0 && (maker.flags & CLONE_NEWNET) != 0) {
+    result = bring_loopback_up();
+    if (result >= 0) result = open_namespace("/proc/self/ns/net", maker.made.network);
+  }
+  if (result >= 0 && (maker.flags & CLONE_NEWNS) != 0) result = make_mounts(maker);
+  if (result >= 0 && maker.outer_users) result = make_users(maker);
+  return result < 0 ? result : 0;
+}
+
+CODEEXEC_IN_CHILD int maker_main(void* argument) {
+  NamespaceMaker& maker = *static_cast<NamespaceMaker*>(argument);
+  maker.error = make_all(maker);
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+// A process that enters the namespaces of a plan, to start another one in them.
+struct Entrance {
+  const SharedNamespaces& shared;
+  CloneRequest request;
+  bool& cleared;
+  volatile long result = -ENOSYS;
+};
+
+CODEEXEC_IN_CHILD int entrance_main(void* argument) {
+  Entrance& entrance = *static_cast<Entrance*>(argument);
+  const SharedNamespaces& shared = entrance.shared;
+  long result = enter_namespace(shared.outer, CLONE_NEWUSER);
+  if (result >= 0) result = enter_namespace(shared.mounts, CLONE_NEWNS);
+  if (result >= 0) result = enter_namespace(shared.ipc, CLONE_NEWIPC);
+  if (result >= 0) result = enter_namespace(shared.network, CLONE_NEWNET);
+  if (result >= 0) result = clone_process(entrance.request, entrance.cleared);
+  entrance.result = result;
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+long run_and_reap(const CloneRequest& request) {
+  bool cleared = false;
+  const long child = clone_process(request, cleared);
+  if (child < 0) return child;
+  while (raw(SYS_wait4, child, 0, __WALL, 0) == -EINTR) {
+  }
+  return 0;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+long make_namespaces(NamespaceMaker& maker) {
+  alignas(16) char stack[32768];
+  const SignalPause pause;
+  maker.error = -ENOSYS;
+  const long ran = run_and_reap({CLONE_VFORK | CLONE_FILES | maker.flags, maker_main, &maker, stack,
+                                 sizeof stack, nullptr, 0});
+  return ran < 0 ? ran : maker.error;
+}
+
+long clone_in_namespaces(const SandboxPlan& plan, const CloneRequest& request, bool& cleared) {
+  if (!plan.shared.any()) return clone_process(request, cleared);
+  alignas(16) char stack[16384];
+  Entrance entrance = {plan.shared, request, cleared};
+  entrance.request.flags |= CLONE_PARENT;
+  const long ran = run_and_reap({CLONE_VFORK | CLONE_FILES | (request.flags & CLONE_FS),
+                                 entrance_main, &entrance, stack, sizeof stack, nullptr, 0});
+  return ran < 0 ? ran : entrance.result;
+}
+
+}  // inner
+
+#endif
+
+// sandbox/places.cpp ------------------------------------------------------------------------------
+// What commands have in place of the host's /tmp, /dev/shm, terminals and network.
+
+#if CODEEXEC_HAS_SANDBOX
+
+namespace {
+
+std::string one_id(std::uint64_t inside, std::uint64_t outside) {
+  return concat("% % 1\n", {inside, outside});
+}
+
+// With the host's network commands may use sockets with a path, as far as its permissions go.
+bool reaches_sockets(const SandboxOptions& options) {
+  return options.network == Network::host || options.unix_sockets;
+}
+
+bool lies_strictly_in(std::string_view path, std::string_view directory) {
+  return codeexec::is_within(path, directory) && path.size() > directory.size();
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+// False: there is no room.
+bool SandboxPlanner::keep_in_tmp(const char* path, const struct stat& status, bool is_read_only) {
+  NamespaceMaker& maker = *maker_;
+  if (maker.kept_count == most_kept) return false;
+  KeptPath* kept = &maker.kept[maker.kept_count++];
+  for (; kept != maker.kept && std::strcmp(path, kept[-1].place.path) < 0; --kept) *kept = kept[-1];
+  *kept = {{path, status.st_dev, status.st_ino},
+           std::strlen(path),
+           S_ISDIR(status.st_mode),
+           is_read_only};
+  return true;
+}
+
+// What is granted below /tmp stays there. Null, or why /tmp has to stay the host's.
+const char* SandboxPlanner::keep_granted() {
+  const std::string_view tmp = tmp_path;
+  if (real_path_of(tmp_path) != tmp) return "it is a link";
+  for (const std::string& path : state_.options.replaceable)
+    if (lies_strictly_in(path, tmp)) return "a linked git worktree lies in it";
+  if (tools_in_tmp_) return "a directory of PATH lies in it";
+  for (const SandboxGrant& grant : state_.grants) {
+    if (codeexec::is_within(tmp, grant.path)) return "it is granted";
+    if (!lies_strictly_in(grant.path, tmp)) continue;
+    struct stat status {};
+    status.st_dev = grant.device;
+    status.st_ino = grant.inode;
+    status.st_mode = grant.mode;
+    if (!keep_in_tmp(grant.path.c_str(), status, !grant.writable))
+      return "more than 64 granted paths lie in it";
+  }
+  if (!reaches_sockets(state_.options)) return nullptr;
+  const char* const agent = std::getenv("SSH_AUTH_SOCK");
+  agent_socket_ = agent ? agent : "";
+  for (const char* const path : {"/tmp/.X11-unix", agent_socket_.c_str()}) {
+    struct stat status {};
+    const bool is_there = lies_strictly_in(path, tmp) && ::lstat(path, &status) == 0 &&
+                          real_path_of(path) == path &&
+                          (S_ISDIR(status.st_mode) || S_ISSOCK(status.st_mode));
+    if (is_there && !keep_in_tmp(path, status, true)) return "more than 64 granted paths lie in it";
+  }
+  return nullptr;
+}
+
+void SandboxPlanner::choose_places() {
+  const SandboxOptions& options = state_.options;
+  maker_.reset(new NamespaceMaker);
+  if (options.tmp.empty()) return;
+  places = true;
+  if (const char* const problem = keep_granted()) tmp_problem_ = problem;
+  if (auto opened = open_grant(options.tmp); !opened) {
+    tmp_problem_ = opened.error().message;
+  } else {
+    tmp_source_ = std::move(opened->path);
+    tmp_ = {tmp_source_.c_str(), opened->status.st_dev, opened->status.st_ino};
+  }
+  if (tmp_problem_.empty()) maker_->tmp = &tmp_;
+  maker_->terminals = !options.terminals;
+  for (const SandboxGrant& grant : state_.grants)
+    if (codeexec::is_within(grant.path, memory_path)) memory_problem_ = "a granted path lies in it";
+  // Else it may have half of the memory.
+  memory_options_ = "mode=1777";
+  if (options.limits.memory != no_bound)
+    append_all(memory_options_, ",size=%", {std::max(options.limits.memory, std::uint64_t{4096})});
+  if (!options.shared_memory && memory_problem_.empty()) maker_->memory = memory_options_.c_str();
+}
+
+// What of the namespaces all commands have in common.
+void SandboxPlanner::choose_shared(bool user_namespace) {
+  NamespaceMaker& maker = *maker_;
+  SandboxPlan& plan = state_.plan;
+  maker.flags = 0;
+  if (places) maker.flags |= CLONE_NEWNS | CLONE_NEWIPC;
+  if (has_own_network(network) && !plan.loopback) maker.flags |= CLONE_NEWNET;
+  const bool maps_users = maker.flags != 0 && user_namespace;
+  if (maps_users) maker.flags |= CLONE_NEWUSER;
+  user_maps_[0] = one_id(0, ::geteuid());
+  user_maps_[1] = one_id(0, ::getegid());
+  user_maps_[2] = one_id(::geteuid(), 0);
+  user_maps_[3] = one_id(::getegid(), 0);
+  const char** const texts[] = {&maker.outer_users, &maker.outer_groups, &maker.inner_users,
+                                &maker.inner_groups};
+  for (int i = 0; i < 4; ++i) *texts[i] = maps_users ? user_maps_[i].c_str() : nullptr;
+}
+
+bool SandboxPlanner::has_namespaces() const {
+  return state_.plan.clone_flags != 0 || maker_->flags != 0;
+}
+
+bool SandboxPlanner::maps_users() const { return state_.plan.uid_map || maker_->outer_users; }
+
+// A place whose rule cannot be added stays closed.
+void SandboxPlanner::grant_place(OwnPlace& place, const char* path, std::uint64_t rights) {
+  if (place.fd < 0) return;
+  UniqueFd file(above_standard_streams(std::exchange(place.fd, -1)));
+  SandboxPlan& plan = state_.plan;
+  LandlockRule rule;
+  rule.rights = rights & plan.attributes.handled_fs;
+  rule.fd = file.get();
+  if (plan.ruleset >= 0 &&
+      ::syscall(number_of_landlock_add_rule, plan.ruleset, rule_path_beneath, &rule, 0) != 0) {
+    place.error = -errno;
+    return;
+  }
+  if (state_.options.explain) granted_.push_back({rule.rights, path});
+  if (!state_.options.pid_namespace) return;
+  state_.rules.push_back(rule);
+  state_.rule_files.push_back(std::move(file));
+  plan.rules = state_.rules.data();
+  plan.rule_count = state_.rules.size();
+}
+
+long SandboxPlanner::make_shared_namespaces() {
+  NamespaceMaker& maker = *maker_;
+  SandboxPlan& plan = state_.plan;
+  plan.shared = {};
+  for (UniqueFd& fd : state_.shared) fd.reset();
+  if (state_.rules.size() > rules_of_host_) state_.rules.resize(rules_of_host_);
+  if (granted_.size() > granted_of_host_) granted_.resize(granted_of_host_);
+  maker.made = {};
+  maker.own_tmp = maker.own_memory = maker.own_terminals = maker.own_multiplexer = {};
+  if (maker.flags == 0) return 0;
+  const long made = make_namespaces(maker);
+  int* const numbers[] = {&maker.made.outer, &maker.made.mounts, &maker.made.ipc,
+                          &maker.made.network, &maker.made.inner};
+  for (int i = 0; i < 5; ++i) {
+    state_.shared[i].reset(above_standard_streams(*numbers[i]));
+    *numbers[i] = state_.shared[i].get();
+  }
+  struct stat memory {};
+  if (maker.own_memory.fd >= 0 && ::fstat(maker.own_memory.fd, &memory) != 0)
+    maker.own_memory.error = -errno;
+  grant_place(maker.own_tmp, tmp_path, writable_rights);
+  grant_place(maker.own_memory, memory_path, writable_rights);
+  grant_place(maker.own_terminals, terminals_path, device_rights | right_read_dir);
+  grant_place(maker.own_multiplexer, multiplexer_path, device_rights & file_rights);
+  if (made < 0) return made;
+  plan.shared = maker.made;
+  prepare_mounts();
+  if (maker.tmp && maker.own_tmp.error == 0) add_writable(tmp_path, tmp_.device, tmp_.inode);
+  if (maker.memory && maker.own_memory.error == 0)
+    add_writable(memory_path, memory.st_dev, memory.st_ino);
+  return 0;
+}
+
+// One line for each: whose it is, why there is none, and what helps.
+void SandboxPlanner::report_places() {
+  const SandboxOptions& options = state_.options;
+  if (options.tmp.empty()) return;
+  const auto add = [&](const char* name, bool is_open, const std::string& problem,
+                       const OwnPlace& place, const char* advice) {
+    std::string why = places ? problem : places_problem;
+    if (why.empty() && place.error != 0) why = errno_text(static_cast<int>(-place.error));
+    std::vector<std::string>& lines = state_.report.places;
+    if (is_open)
+      lines.push_back(concat("%: the host's", {name}));
+    else if (why.empty())
+      lines.push_back(concat("%: own", {name}));
+    else
+      lines.push_back(concat("%: none (%); %", {name, why, advice}));
+  };
+  add("tmp", false, tmp_problem_, maker_->own_tmp, "TMPDIR is for such files");
+  add("shared_memory", options.shared_memory, memory_problem_, maker_->own_memory,
+      "the option shared_memory opens the host's");
+  add("terminals", options.terminals, {}, maker_->own_terminals,
+      "the option terminals opens the host's");
+}
+
+}  // inner
 
 #endif
 
@@ -30924,7 +31735,10 @@ Expected<void> SandboxPlanner::begin() {
   plan_broker(state_);
   processes = state_.options.pid_namespace;
   mounts = can_mount;
-  return landlock_abi > 0 ? build_ruleset() : Expected<void>();
+  if (landlock_abi > 0)
+    if (auto built = build_ruleset(); !built) return built;
+  choose_places();
+  return {};
 }
 
 void SandboxPlanner::find_landlock() {
@@ -30970,10 +31784,11 @@ Expected<void> SandboxPlanner::build_ruleset() {
   SystemGrants(ruleset, trees).add(state_.options);
   ToolGrants(ruleset, trees, state_.grants).add(state_.options.search_path);
   // Without the rules for the system no program would start.
-  if (ruleset.error() != 0) {
+  if (!add_devices(ruleset) || ruleset.error() != 0) {
     drop_ruleset("no rules can be made: %", {errno_text(ruleset.error())});
     return {};
   }
+  const bool tools_in_tmp = ruleset.reaches_tmp();
   if (auto added = add_grants(ruleset); !added) return added;
   SandboxPlan& plan = state_.plan;
   plan.attributes = ruleset.attributes();
@@ -30983,6 +31798,9 @@ Expected<void> SandboxPlanner::build_ruleset() {
   state_.rule_files = std::move(ruleset.files);
   plan.rules = state_.rules.data();
   plan.rule_count = state_.rules.size();
+  rules_of_host_ = state_.rules.size();
+  granted_of_host_ = granted_.size();
+  tools_in_tmp_ = tools_in_tmp;
   state_.ruleset = ruleset.take();
   plan.ruleset = state_.ruleset.get();
   return {};
@@ -31008,8 +31826,8 @@ void SandboxPlanner::plan_trial(bool user_namespace) {
 void SandboxPlanner::choose_namespaces(bool user_namespace) {
   SandboxPlan& plan = state_.plan;
   plan.clone_flags = 0;
-  plan.loopback = has_own_network(network);
   plan.proxied = network == Network::allow;
+  plan.loopback = has_own_network(network) && !state_.options.common_network;
   plan.mount_proc = processes;
   plan.read_only = mounts;
   if (mounts) plan.clone_flags |= CLONE_NEWNS;
@@ -31017,7 +31835,9 @@ void SandboxPlanner::choose_namespaces(bool user_namespace) {
   if (processes) plan.clone_flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
   plan.uid_map = nullptr;
   plan.gid_map = nullptr;
-  if (plan.clone_flags == 0 || !user_namespace) return;
+  choose_shared(user_namespace);
+  // Where users are mapped in what all commands have in common, it is done.
+  if (plan.clone_flags == 0 || !user_namespace || maps_users()) return;
   const auto only = [](std::uint64_t id) { return concat("% % 1\n", {id, id}); };
   state_.uid_map = only(::geteuid());
   state_.gid_map = only(::getegid());
@@ -31032,7 +31852,7 @@ FilterOptions SandboxPlanner::filter_options() const {
   options.unix_sockets = state_.options.unix_sockets;
   options.landlock_abi = landlock_abi;
   options.own_processes = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
-  options.own_ipc = (state_.plan.clone_flags & CLONE_NEWIPC) != 0;
+  options.own_ipc = ((state_.plan.clone_flags | maker_->flags) & CLONE_NEWIPC) != 0;
   return options;
 }
 
@@ -31051,12 +31871,14 @@ void SandboxPlanner::build_program() {
 void SandboxPlanner::prepare_mounts() {
   if (!wants_mounts(state_.options)) return;
   can_mount = true;
+  state_.plan.writable_count = 0;
+  state_.guarded.clear();
   for (const SandboxGrant& grant : state_.grants)
-    if (grant.writable) add_writable(grant.path, grant.device, grant.inode);
+    if (grant.writable) add_writable(grant.path.c_str(), grant.device, grant.inode);
   struct stat shared {};
   if (state_.options.shared_memory) state_.shared_memory = real_path_of("/dev/shm");
   if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
-    add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
+    add_writable(state_.shared_memory.c_str(), shared.st_dev, shared.st_ino);
   if (!can_mount) return gaps_.add("metadata", "there are more than 32 writable directories");
   // The directories above a protected path are kept in their places: one that is moved away would
   // take the protected path with it.
@@ -31071,13 +31893,14 @@ void SandboxPlanner::prepare_mounts() {
   state_.plan.guarded = state_.guarded.c_str();
 }
 
-void SandboxPlanner::add_writable(const std::string& path, dev_t device, ino_t inode) {
+void SandboxPlanner::add_writable(const char* path, dev_t device, ino_t inode) {
   std::size_t& count = state_.plan.writable_count;
   if (count == most_writable) can_mount = false;
   if (!can_mount) return;
   SandboxPlace* place = &state_.writable[count++];
-  for (; place != state_.writable && path < place[-1].path; --place) *place = place[-1];
-  *place = {path.c_str(), device, inode};
+  for (; place != state_.writable && std::strcmp(path, place[-1].path) < 0; --place)
+    *place = place[-1];
+  *place = {path, device, inode};
 }
 
 Expected<void> SandboxPlanner::drop_loopback(std::string_view why) {
@@ -31249,6 +32072,7 @@ bool Ruleset::add(UniqueFd file, mode_t mode, std::uint64_t rights, const std::s
     error_ = errno;
     return false;
   }
+  reaches_tmp_ = reaches_tmp_ || codeexec::is_within(path, "/tmp"sv);
   if (keep_names_) named.push_back({rule.rights, path});
   if (keep_) {
     rules.push_back(rule);
@@ -32128,7 +32952,7 @@ long run_trial(Trial& trial) {
   const int saved = errno;
   const CloneRequest request = {
       CLONE_VFORK | trial.plan->clone_flags, trial_main, &trial, stack, sizeof stack, nullptr, 0};
-  const long child = clone_process(request, cleared);
+  const long child = clone_in_namespaces(*trial.plan, request, cleared);
   errno = saved;
   if (child < 0) return child;
   while (raw(SYS_wait4, child, 0, __WALL, 0) == -EINTR) {
@@ -35167,7 +35991,7 @@ CODEEXEC_IN_CHILD long enter_work_dir(const ChildPlan& plan) {
 #if CODEEXEC_HAS_SANDBOX
   // The descriptor belongs to the host's mounts. A program with mounts of its own needs the
   // directory at the same path among those, and it must be the same directory.
-  if (plan.sandbox && (plan.sandbox->clone_flags & CLONE_NEWNS) != 0 && plan.work_dir) {
+  if (plan.sandbox && plan.sandbox->has_own_mounts() && plan.work_dir) {
     const long entered = raw(SYS_chdir, plan.work_dir);
     if (entered < 0) return entered;
     struct stat wanted;
@@ -36064,7 +36888,7 @@ bool LocalRun::start(bool at_once) {
   plan.supervised = options.supervised;
   ListenerPass listener;
   if (options.on_listener && plan.sandbox && plan.sandbox->proxied) {
-    if (const int error = listener.prepare(); error != 0)
+    if (const int error = listener.prepare(options.listener_port); error != 0)
       return fail_start(launch, SpawnStep::setup, error);
     plan.listener = &listener;
   }
@@ -37856,7 +38680,9 @@ bool can_wait(const SandboxPlan& sandbox, const UniqueFd& host, Supervision& run
 // host changes there later holds for the commands that it starts.
 unsigned long clone_flags_of(const Supervision& run) {
   const unsigned long flags = run.sandbox->clone_flags;
-  const bool own_files = (flags & (CLONE_NEWNS | CLONE_NEWUSER)) != 0;
+  const SharedNamespaces& shared = run.sandbox->shared;
+  const bool own_files =
+      (flags & (CLONE_NEWNS | CLONE_NEWUSER)) != 0 || shared.outer >= 0 || shared.mounts >= 0;
   return run.has_next && !own_files ? flags | CLONE_FS : flags;
 }
 
@@ -37919,10 +38745,10 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
                           sizeof run.stack,    &pidfd,          no_signal};
   request.cleared_at_end = &run.life;
   long pid = -1;
-  const NamespaceTurn turn(*plan.sandbox);
+  const NamespaceTurn turn(plan.sandbox->uid_map != nullptr);
   {
     const SignalPause pause;
-    pid = clone_process(request, plan.handlers_cleared);
+    pid = clone_in_namespaces(*plan.sandbox, request, plan.handlers_cleared);
   }
   child.exit_event.reset(above_standard_streams(pidfd));
   if (pid < 0) {
@@ -38805,6 +39631,9 @@ enum class Cause : char {
   dialect,
   semaphores,
   pseudo_terminals,
+  socket_files,
+  system_v,
+  counters,
   shims,
   identity,
   signals,
@@ -38840,8 +39669,25 @@ constexpr Symptom symptoms[] = {
     {Cause::dialect, "bad substitution"},
     {Cause::semaphores, "permission denied", "semlock"},
     {Cause::semaphores, "permission denied", "/dev/shm"},
+    {Cause::semaphores, "permission denied", "shm_open"},
     {Cause::pseudo_terminals, "out of pty devices"},
     {Cause::pseudo_terminals, "permission denied", "pseudo-terminal"},
+    {Cause::pseudo_terminals, "permission denied", "openpty"},
+    {Cause::pseudo_terminals, "too many files are open"},  // what expect says
+    {Cause::pseudo_terminals, "fork failed: permission denied"},
+    {Cause::socket_files, "permission denied", "af_unix"},
+    {Cause::socket_files, "permission denied", "unix_events.py"},
+    {Cause::socket_files, "permission denied", "unix socket"},
+    {Cause::socket_files, "permission denied", "dial unix"},
+    {Cause::socket_files, "permission denied", "error connecting to /"},
+    {Cause::socket_files, "permission denied", "socket(1, "},
+    {Cause::socket_files, "permission denied", "process_singleton"},
+    {Cause::socket_files, "permission denied", "unix_listener"},
+    {Cause::socket_files, "failed to start agent"},
+    {Cause::system_v, "shmget(", "function not implemented"},
+    {Cause::system_v, "semget(", "function not implemented"},
+    {Cause::system_v, "function not implemented", "message channels"},
+    {Cause::counters, "perf_event_open"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
     {Cause::signals, "operation not permitted", "kill"},
@@ -38852,6 +39698,7 @@ constexpr Symptom symptoms[] = {
     {Cause::network, "network is unreachable"},
     {Cause::network, "enetunreach"},
     {Cause::network, "failed to connect to"},
+    {Cause::network, "dns error"},
     {Cause::network, "failed to establish a new connection"},
     {Cause::network, "connect eacces"},
     {Cause::network, "syscall: 'connect'", "eacces"},
@@ -38868,6 +39715,7 @@ constexpr Symptom symptoms[] = {
     {Cause::refused_connection, "connection refused"},
     {Cause::refused_connection, "econnrefused"},
     {Cause::files, "permission denied"},
+    {Cause::files, "accessdeniedexception"},
     {Cause::files, "read-only file system"},
     {Cause::processes, "cannot fork"},
     {Cause::processes, "can't start new thread"},
@@ -38919,6 +39767,8 @@ bool possible(Cause cause, const Result& told, Network network, const GitAdvice&
       return true;
     case Cause::network:
       return network != Network::host;
+    case Cause::socket_files:
+      return confined && network != Network::host;
     case Cause::refused_connection:
       return network == Network::loopback || network == Network::allow;
     case Cause::identity:
@@ -38932,6 +39782,8 @@ bool possible(Cause cause, const Result& told, Network network, const GitAdvice&
     case Cause::none:
     case Cause::semaphores:
     case Cause::pseudo_terminals:
+    case Cause::system_v:
+    case Cause::counters:
     case Cause::shims:
     case Cause::signals:
       break;
@@ -38995,6 +39847,14 @@ std::string advice_for(Cause cause, Network network, const GitAdvice& git,
       return "/dev/shm is closed to commands here (option shared_memory)";
     case Cause::pseudo_terminals:
       return "commands can make no terminals here (option terminals)";
+    case Cause::socket_files:
+      return "sockets with a path are closed to commands here (option unix_sockets)";
+    case Cause::system_v:
+      return "System V shared memory, semaphores and queues are closed to commands here (option "
+             "pid_namespace)";
+    case Cause::counters:
+      return "perf needs what the kernel counts, which is closed to commands in a sandbox (option "
+             "sandbox)";
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
     case Cause::identity:
@@ -39012,8 +39872,8 @@ std::string advice_for(Cause cause, Network network, const GitAdvice& git,
       if (network != Network::loopback)
         return concat("The network is switched off for commands here (network: %)",
                       {name(network)});
-      return "Each command has a 127.0.0.1 of its own here, and nothing else of the network "
-             "(network: loopback): run a server and its client in one command";
+      return "Commands have a 127.0.0.1 of their own here, and nothing else of the network "
+             "(network: loopback): a server that runs in the background is reached there";
     case Cause::files:
       return concat(
           "Commands can change files only below %, and read only these, the system and its tools "
@@ -39166,6 +40026,7 @@ struct Executor::Admission {
     // What the command can reach, and whether HOME and TMPDIR are its own.
     Network network = Network::host;
     bool own_home = false;
+    bool own_tmp = false;
     GitAdvice git = {};
     // Ends the connections of the command and puts them into the result, secrets masked; true: some
     // were refused.
@@ -39823,9 +40684,9 @@ std::vector<std::string> offline_variables(Network network, unsigned port) {
                           "NODE_USE_ENV_PROXY=1"});
   }
   if (network == Network::none)
-    add_words(variables,
-              {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
-               "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
+    add_words(variables, {"npm_config_offline=true", "npm_config_fetch_retries=0",
+                          "pnpm_config_fetch_retries=0", "PIP_NO_INDEX=1", "CARGO_NET_OFFLINE=true",
+                          "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
   return variables;
 }
 
@@ -39908,7 +40769,10 @@ std::string Executor::Gate::writable(const Ending& ending) const {
   for (const Root& root : paths.roots())
     if (root.permission == Permission::write) writable.push_back(root.path);
   if (paths.roots().empty()) writable.push_back(options.workspace);
-  return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
+  const char* own = ending.own_tmp ? " and in /tmp" : "";
+  if (ending.own_home)
+    own = ending.own_tmp ? ", in $HOME, $TMPDIR and /tmp" : " and in $HOME and $TMPDIR (not /tmp)";
+  return joined(writable, ", "sv) + own;
 }
 
 namespace {
@@ -40860,9 +41724,19 @@ Expected<std::string> Executor::canonical(std::string_view path, std::string_vie
 
 const FilesElsewhere* Executor::elsewhere() const noexcept { return gate_->elsewhere; }
 
+std::shared_ptr<const MovedDirectory> Executor::moved() const { return {}; }
+
 // Called for each command, and by tools. Elsewhere no directory is opened, and an empty work_dir is
 // the workspace without a look at the other side.
 Expected<UniqueFd> Executor::open_work_dir(std::string_view work_dir, std::string* path) const {
+  if (const auto other = moved()) {
+    const std::string here = other->here(work_dir, workspace());
+    if (!here.empty()) {
+      if (path) *path = other->as_seen(here);
+      auto opened = file_rules().open_found(here);
+      return opened ? std::move(opened) : other->as_seen(opened.error());
+    }
+  }
   Expected<std::string> found = workspace();
   if (!work_dir.empty() || !gate_->elsewhere)
     found = canonical(work_dir.empty() ? "."sv : work_dir, workspace());
@@ -41803,9 +42677,23 @@ Expected<std::shared_ptr<CommandNetwork>> make_network(const ExecutorOptions& op
 // For a model, with the meaning of 127.0.0.1. Empty without a network.
 std::string describe_network(const std::shared_ptr<CommandNetwork>& network, const char* loopback);
 
+// The ports that commands of an executor have in their network, for its proxy: a port shows whose a
+// connection is. The lowest that is free comes first. Any thread may use it.
+class ProxyPorts {
+ public:
+  // 0: all are taken.
+  std::uint16_t take();
+  void give_back(std::uint16_t port);
+
+ private:
+  std::mutex mutex_ = {};
+  std::vector<bool> taken_ = {};
+};
+
 // Each has the result show what the command did over the network, and does nothing without one.
-// Of a command here: the network serves its socket.
-void listen_by(const std::shared_ptr<CommandNetwork>& network, Executor::Admission& admission);
+// Of a command here: the network serves its socket. Returns the port of that, or 0.
+std::uint16_t listen_by(const std::shared_ptr<CommandNetwork>& network,
+                        const std::shared_ptr<ProxyPorts>& ports, Executor::Admission& admission);
 // Of a command elsewhere: each call opens a connection of it.
 Function<UniqueFd()> connect_by(const std::shared_ptr<CommandNetwork>& network,
                                 Executor::Admission& admission);
@@ -41829,6 +42717,9 @@ inline namespace v0_1 {
 struct LocalExecutor::Place {
   using Home = PrivateFolder;  // for HOME and TMPDIR to lead to
 
+  // That commands have as /tmp; null: none. It goes after the sandbox.
+  std::shared_ptr<const PrivateFolder> tmp = {};
+  std::shared_ptr<const MovedDirectory> moved = {};
   Environment environment;
   std::string shell;
   std::string skills_dir;
@@ -41839,7 +42730,8 @@ struct LocalExecutor::Place {
   std::string gaps = {};  // the note on what is missing that options asked for
   std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
   std::shared_ptr<CommandNetwork> network = {};  // with Network::allow, else null
-  GitFolders git = {};                           // outside of these
+  std::shared_ptr<ProxyPorts> ports = new_shared<ProxyPorts>();
+  GitFolders git = {};  // outside of these
   bool watch_files = false;
   mutable std::mutex skills_mutex = {};
   mutable bool skills_linked = false;
@@ -41876,10 +42768,18 @@ struct LocalExecutor::Place {
 
   // What commands may do in the repositories of linked worktrees. Empty: there are none.
   std::string about_git() const;
+  // What they have besides the roots, for a sentence of describe_place().
+  const char* about_tmp() const;
   Expected<void> make_homes(const LocalOptions& options);
+  // Makes a directory for SandboxOptions::tmp. Returns why there is none, or nothing.
+  std::string make_tmp(SandboxOptions& wanted);
+  // Keeps it if commands have it.
+  void settle_tmp(const SandboxReport& known, const SandboxOptions& wanted);
   // The sandbox for what the options and the executor's roots imply.
   Expected<void> make_sandbox(const LocalOptions& options, const ExecutorWings& wings,
                               const Executor& executor);
+  // The weak variables of a command whose proxy listens on a port.
+  std::vector<std::string> port_variables(std::uint16_t port) const;
   // Hands the command over to the sandbox.
   void confine(Admission& admission) const;
   // Puts into a new home what is in it from the start.
@@ -42018,6 +42918,8 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   const std::string& spill_dir =
       options.spill_dir.empty() ? executor.options().spill_dir : options.spill_dir;
   SandboxOptions wanted = options.sandbox;
+  wanted.common_network = true;
+  std::string no_tmp;
   if (auto ok = complete_sandbox(options, spill_dir, executor.paths().roots(), executor.workspace(),
                                  wanted, missing);
       !ok)
@@ -42033,11 +42935,14 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
     if (auto ok = check_out_of_reach(options, wanted.writable); !ok) return ok;
     watch_files = options.watch_files;
     if (homes) wanted.writable.push_back(homes->path());
+    if (options.private_tmp && wanted.tmp.empty()) no_tmp = make_tmp(wanted);
   }
   auto made = Sandbox::create(wanted);
   if (!made) return in_words_of_roots(made.error(), options);
   sandbox = std::move(*made);
   SandboxReport known = sandbox.report();
+  if (!no_tmp.empty()) known.places.push_back(concat("tmp: none (%)", {no_tmp}));
+  settle_tmp(known, wanted);
   for (std::string& entry : missing) known.missing.push_back(std::move(entry));
   auto server = make_network(options, wings, wanted.network);
   if (!server) return server.failure();
@@ -42069,8 +42974,7 @@ std::string LocalExecutor::describe_place() const {
     append_all(text,
                " Commands run in a sandbox. They can change files only below %%; besides, they can "
                "read the system, its tools%% and nothing else of the user's.",
-               {to_utf8(joined(place_->writable, ", "sv)),
-                place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
+               {to_utf8(joined(place_->writable, ", "sv)), place_->about_tmp(),
                 readable.empty() ? "" : ", ", to_utf8(joined(readable, ", "sv))});
     const std::string git = place_->about_git();
     append_all(text, {git.empty() ? "" : " ", git, git.empty() ? "" : "."});
@@ -42081,10 +42985,17 @@ std::string LocalExecutor::describe_place() const {
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
-  text += describe_network(place_->network, "one command");
+  text += describe_network(place_->network, "the commands");
   if (report.network == Network::loopback)
-    text += " The network is switched off, but for 127.0.0.1 within one command.";
+    text +=
+        " The network is switched off, but for 127.0.0.1 among the commands: one can run a server "
+        "in the background, and others reach it.";
   return text;
+}
+
+const char* LocalExecutor::Place::about_tmp() const {
+  if (moved) return homes ? ", and their own HOME, TMPDIR and /tmp" : ", and a /tmp of their own";
+  return homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "";
 }
 
 std::string LocalExecutor::Place::about_git() const {
@@ -42112,6 +43023,7 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
       add(concat("%/%", {path, name}), Permission::read);
   }
   if (homes) add(homes->path(), Permission::write);
+  if (moved) add(moved->real, Permission::write);
   for (const std::string& path : readable) add(path, Permission::read);
   // Without any root everything would be allowed.
   if (roots.empty()) roots.push_back({"/", Permission::none});
@@ -42120,12 +43032,23 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
 
 PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
 
+std::shared_ptr<const MovedDirectory> LocalExecutor::moved() const { return place_->moved; }
+
 std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
   // The home of a command that has not started is not there yet, but this is where it will be.
   const auto environment = place_->resolve(command, work_dir, place_->homes.get());
   if (!environment) return {};
   const char* const home = value_of(environment->variables, "HOME"sv);
   return home ? home : std::string();
+}
+
+std::vector<std::string> LocalExecutor::Place::port_variables(std::uint16_t port) const {
+  if (port == 0 || port == proxy_port) return weak_variables;
+  std::vector<std::string> variables = offline_variables(report->network, port);
+  // Those of toolchains follow the others.
+  for (std::size_t i = variables.size(); i < weak_variables.size(); ++i)
+    variables.push_back(weak_variables[i]);
+  return variables;
 }
 
 // The grants are checked for each command, as one before it may have put another directory in the
@@ -42141,12 +43064,12 @@ void LocalExecutor::Place::confine(Admission& admission) const {
   process.sandbox = sandbox;
   process.secrets = environment.secrets();
   process.supervised = process.supervised || supervised;
-  for (const std::string& variable : weak_variables)
+  const std::uint16_t port = listen_by(network, ports, admission);
+  for (const std::string& variable : port_variables(port))
     if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
       process.environment.push_back(variable);
   add_note(result.notes, "%", {gaps});
   if (!sandboxed()) return;
-  listen_by(network, admission);
   if (auto same = sandbox.check_grants(); !same) {
     const Error error = with_prefix("sandbox: ", {}, same.error());
     if (report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
@@ -42181,6 +43104,7 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   if (!home) return home.failure();
   admission.home = *home;
   admission.ending.own_home = *home != nullptr;
+  admission.ending.own_tmp = place_->moved != nullptr;
   auto environment = place_->resolve(command, admission.directory.path, home->get());
   if (!environment) return environment.failure();
   if (!place_->skills_dir.empty()) {
@@ -42251,11 +43175,16 @@ bool report_network(NetworkReport&& report, const std::string& allowed, const Re
 struct ServedCommand {
   const std::shared_ptr<CommandNetwork> network;
   std::uint64_t number = 0;  // 0: it is not served yet
+  std::shared_ptr<ProxyPorts> ports = {};
+  std::uint16_t port = 0;  // of these
 
   explicit ServedCommand(std::shared_ptr<CommandNetwork> by) : network(std::move(by)) {}
   ServedCommand(const ServedCommand&) = delete;
   ServedCommand& operator=(const ServedCommand&) = delete;
-  ~ServedCommand() { network->finish(number); }
+  ~ServedCommand() {
+    network->finish(number);
+    if (port != 0) ports->give_back(port);
+  }
 };
 
 std::shared_ptr<ServedCommand> serve_by(const std::shared_ptr<CommandNetwork>& network,
@@ -42301,11 +43230,35 @@ std::string describe_network(const std::shared_ptr<CommandNetwork>& network, con
       {loopback, to_utf8(network->allowed())});
 }
 
-void listen_by(const std::shared_ptr<CommandNetwork>& network, Executor::Admission& admission) {
-  if (const auto served = serve_by(network, admission))
-    admission.process.on_listener = [served](UniqueFd listener) {
-      served->number = served->network->serve(std::move(listener));
-    };
+std::uint16_t ProxyPorts::take() {
+  constexpr std::size_t most = 4096;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto free = std::find(taken_.begin(), taken_.end(), false);
+  const auto index = static_cast<std::size_t>(free - taken_.begin());
+  if (index == most) return 0;
+  if (free == taken_.end())
+    taken_.push_back(true);
+  else
+    *free = true;
+  return static_cast<std::uint16_t>(proxy_port + index);
+}
+
+void ProxyPorts::give_back(std::uint16_t port) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  taken_[port - proxy_port] = false;
+}
+
+std::uint16_t listen_by(const std::shared_ptr<CommandNetwork>& network,
+                        const std::shared_ptr<ProxyPorts>& ports, Executor::Admission& admission) {
+  const auto served = serve_by(network, admission);
+  if (!served) return 0;
+  served->ports = ports;
+  served->port = ports->take();
+  admission.process.listener_port = served->port;
+  admission.process.on_listener = [served](UniqueFd listener) {
+    served->number = served->network->serve(std::move(listener));
+  };
+  return served->port;
 }
 
 Function<UniqueFd()> connect_by(const std::shared_ptr<CommandNetwork>& network,
@@ -42577,6 +43530,30 @@ Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   }
   if (options.git_identity && gives_home) gitconfig = git_identity();
   return home_per_command ? Expected<void>() : furnish(*homes);
+}
+
+std::string LocalExecutor::Place::make_tmp(SandboxOptions& wanted) {
+  auto made = PrivateFolder::create("private_tmp", "codeexec-tmp-"sv);
+  if (!made) return made.error().message;
+  tmp = std::move(*made);
+  wanted.tmp = tmp->temporary();
+  // As programs expect of it. The folder around it is closed.
+  ::chmod(wanted.tmp.c_str(), 01777);
+  return {};
+}
+
+void LocalExecutor::Place::settle_tmp(const SandboxReport& known, const SandboxOptions& wanted) {
+  if (!is_one_of("tmp: own"sv, known.places)) return tmp.reset();
+  auto directory = new_shared<MovedDirectory>();
+  directory->seen = "/tmp";
+  directory->real = wanted.tmp;
+  for (const auto* list : {&wanted.writable, &wanted.readable})
+    for (const std::string& path : *list)
+      if (const auto canonical = canonical_path(path);
+          canonical && codeexec::is_within(*canonical, directory->seen))
+        directory->stays.push_back(
+            canonical->substr(0, canonical->find('/', directory->seen.size() + 1)));
+  moved = std::move(directory);
 }
 
 Expected<void> LocalExecutor::Place::furnish(const Home& home) const {
@@ -48728,6 +49705,7 @@ Json to_json(const SandboxReport& report) {
   set_member(object, "landlock_abi", report.landlock_abi);
   set_member(object, "enforced", list_of(report.enforced));
   set_member(object, "missing", list_of(report.missing));
+  set_member(object, "places", list_of(report.places));
   set_member(object, "rules", list_of(report.rules));
   return object;
 }
@@ -48741,6 +49719,7 @@ SandboxReport sandbox_report_from(const Json& object) {
   report.landlock_abi = static_cast<int>(object["landlock_abi"sv].as_integer() & 0xff);
   report.enforced = texts_in(object["enforced"sv]);
   report.missing = texts_in(object["missing"sv]);
+  report.places = texts_in(object["places"sv]);
   report.rules = texts_in(object["rules"sv]);
   return report;
 }
@@ -66448,7 +67427,7 @@ constexpr Option server_rows[] = {
         .often()
         .one_of(network_modes)
         .help("host, none or loopback. What commands reach in the sandbox. none: nothing; "
-              "loopback: 127.0.0.1 within one command"),
+              "loopback: 127.0.0.1 of their own"),
     of_local<&LocalOptions::private_home>("private-home")
         .value("MODE")
         .usual("executor")
@@ -66457,6 +67436,11 @@ constexpr Option server_rows[] = {
         .one_of(home_modes)
         .help("HOME and TMPDIR of commands in a sandbox. executor: one for all of them; command: a "
               "new one for each; off: the user's"),
+    of_local<&LocalOptions::private_tmp>("no-private-tmp")
+        .off()
+        .in(Option::confinement)
+        .where(Option::local)
+        .help("do not give commands in a sandbox a /tmp, a /dev/shm and terminals of their own"),
     of_sandbox<&SandboxOptions::unix_sockets>("unix-sockets")
         .in(Option::confinement)
         .where(Option::kernel)
@@ -66465,12 +67449,18 @@ constexpr Option server_rows[] = {
     of_sandbox<&SandboxOptions::shared_memory>("shared-memory")
         .in(Option::confinement)
         .where(Option::kernel)
-        .help("let them use /dev/shm, as Python's multiprocessing does"),
+        .help("let them use the host's /dev/shm, in place of one of their own"),
     of_sandbox<&SandboxOptions::terminals>("terminals")
         .in(Option::confinement)
         .where(Option::kernel)
-        .help("let them make pseudo-terminals (script, tmux). They then reach the user's other "
-              "terminals, too"),
+        .help("let them make pseudo-terminals among the host's, in place of their own. They then "
+              "reach the user's other terminals, too"),
+    of_sandbox<&SandboxOptions::devices>("devices")
+        .value("gpu|PATH...")
+        .in(Option::confinement)
+        .where(Option::kernel)
+        .help("devices that they may use: gpu for /dev/nvidia*, /dev/dri and /dev/kfd, or the "
+              "paths of others. Neither disks nor memory"),
     of_sandbox<&SandboxOptions::pid_namespace>("pid-namespace")
         .in(Option::confinement)
         .where(Option::kernel)
@@ -69553,7 +70543,7 @@ constexpr Option network_rows[] = {
         .often()
         .one_of(all_network_modes)
         .help("host, none, loopback, or allow some. What commands reach in the sandbox. none: "
-              "nothing; loopback: 127.0.0.1 within one command; allow: that, and --allow-domains"),
+              "nothing; loopback: 127.0.0.1 of their own; allow: that, and --allow-domains"),
     Option::of<&ServerConfig::local, &LocalOptions::allowed_domains>("allow-domains")
         .value("NAME...")
         .in(Option::confinement)
@@ -70861,7 +71851,7 @@ const char* network_text(const ServerConfig& config) {
     case Network::none:
       return "the network is closed";
     case Network::loopback:
-      return "of the network they reach 127.0.0.1 of one command";
+      return "of the network they reach a 127.0.0.1 of their own";
     case Network::allow:
       return "of the network they reach the names of --allow-domains";
     default:
@@ -72662,7 +73652,7 @@ void examine_network(const SandboxReport& sandbox, DoctorReport& report) {
       report.add("network", true, "off");
       return;
     case Network::loopback:
-      report.add("network", true, "off, but for a 127.0.0.1 of each command's own");
+      report.add("network", true, "off, but for a 127.0.0.1 of the commands' own");
       return;
     case Network::allow:
       report.add("network", true, "only the names of --allow-domains");
@@ -72983,6 +73973,7 @@ std::string explained(const SandboxReport& report) {
                             {name(report.mode), name(report.network), report.landlock_abi});
   for (const std::string& feature : report.missing)
     append_all(text, "missing: %\n", {printable(feature)});
+  for (const std::string& place : report.places) append_all(text, "%\n", {printable(place)});
   if (report.rules.empty()) text += "there are no rules: nothing is enforced here\n";
   std::string_view heading;
   for (const std::string& rule : report.rules) {
@@ -73008,6 +73999,7 @@ int print_sandbox_report(const SandboxReport& report, const ProgramConfig& call)
   set_member(object, "landlock_abi", report.landlock_abi);
   set_member(object, "enforced", list_of(report.enforced));
   set_member(object, "missing", list_of(report.missing));
+  if (!report.places.empty()) set_member(object, "places", list_of(report.places));
   if (call.explain) set_member(object, "rules", list_of(report.rules));
   const bool as_text = call.explain && !call.json;
   return print_answer(as_text ? explained(report) : object.dump() + "\n",

@@ -310,6 +310,7 @@
 #include "policy/xargs.cpp"
 
 #include "paths/delete_guard.cpp"
+#include "paths/moved.cpp"
 #include "paths/rules.cpp"
 
 #include "files/docstring.cpp"
@@ -326,11 +327,14 @@
 #include "sandbox/builder.cpp"
 #include "sandbox/cgroup.cpp"
 #include "sandbox/child.cpp"
+#include "sandbox/devices.cpp"
 #include "sandbox/explain.cpp"
 #include "sandbox/filter.cpp"
 #include "sandbox/fitting.cpp"
 #include "sandbox/limits.cpp"
 #include "sandbox/listener.cpp"
+#include "sandbox/namespaces.cpp"
+#include "sandbox/places.cpp"
 #include "sandbox/plan.cpp"
 #include "sandbox/ruleset.cpp"
 #include "sandbox/sandbox.cpp"

@@ -241,6 +241,20 @@ find_missing() {
   want gdb has gdb
   want tmux has tmux
   want dash has dash
+  # What the everyday tasks use, as far as it is small.
+  want python3-pytest-xdist has_python_module xdist
+  want python3-pexpect has_python_module pexpect
+  want python3-setuptools has_python_module setuptools
+  want python3-wheel has_python_module wheel
+  want ninja-build has ninja
+  want ccache has ccache
+  want linux-perf has perf
+  want sqlite3 has sqlite3
+  want redis-server has redis-server
+  want expect has expect
+  want socat has socat
+  want rsync has rsync
+  want gnupg has gpg
   want libasio-dev has_header asio.hpp  # for examples/event_loop.cpp
   want busybox-static has_static_busybox
   want openssh-client has ssh-keygen
@@ -313,6 +327,13 @@ if ! has_german && can_have_german && has localedef; then
   localedef -i de_DE -f UTF-8 "$build/locale/de_DE.UTF-8" > "$build/probe.log" 2>&1 || true
   LOCPATH=$build/locale
   export LOCPATH
+fi
+
+# What the everyday tasks use and Debian does not have, while the compiler runs.
+everyday_tools=
+if [ -z "$only" ] && [ $install = yes ]; then
+  sh "$root/tests/everyday/install.sh" "$build/everyday" > "$build/everyday.log" 2>&1 &
+  everyday_tools=$!
 fi
 
 # The whole implementation, joined in one file, takes a compiler half a minute, so most of what is
@@ -587,6 +608,8 @@ leg() {
     }
   done
   [ "$leg_name" != tests ] || begin_ahead
+  [ -z "$everyday_tools" ] || wait "$everyday_tools" || cat "$build/everyday.log"
+  everyday_tools=
   give_engine "$leg_name"
   [ "$leg_name" != tests ] ||
     ready engine "${CODEEXEC_TEST_DOCKER:+export CODEEXEC_TEST_DOCKER=$CODEEXEC_TEST_DOCKER}"
@@ -804,7 +827,7 @@ fi
 [ $compilers = no ] || ahead="$ahead tidy"
 [ $fuzz = no ] || ahead="$ahead fuzzers"
 [ $hygiene = no ] || ahead="$ahead hygiene"
-labels='unit|oracle|inside|attacks|faults|hosts|hygiene'
+labels='unit|oracle|inside|attacks|everyday|faults|hosts|hygiene'
 [ -z "$only" ] || labels="^($(echo $only | tr ' ' '|'))\$"
 # One of those that compile the whole header often shows what this one does.
 [ $hygiene = no ] || exclude='hygiene\.header'

@@ -198,6 +198,7 @@ Json to_json(const SandboxReport& report) {
   set_member(object, "landlock_abi", report.landlock_abi);
   set_member(object, "enforced", list_of(report.enforced));
   set_member(object, "missing", list_of(report.missing));
+  set_member(object, "places", list_of(report.places));
   set_member(object, "rules", list_of(report.rules));
   return object;
 }
@@ -211,6 +212,7 @@ SandboxReport sandbox_report_from(const Json& object) {
   report.landlock_abi = static_cast<int>(object["landlock_abi"sv].as_integer() & 0xff);
   report.enforced = texts_in(object["enforced"sv]);
   report.missing = texts_in(object["missing"sv]);
+  report.places = texts_in(object["places"sv]);
   report.rules = texts_in(object["rules"sv]);
   return report;
 }

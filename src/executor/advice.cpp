@@ -32,6 +32,9 @@ enum class Cause : char {
   dialect,
   semaphores,
   pseudo_terminals,
+  socket_files,
+  system_v,
+  counters,
   shims,
   identity,
   signals,
@@ -67,8 +70,25 @@ constexpr Symptom symptoms[] = {
     {Cause::dialect, "bad substitution"},
     {Cause::semaphores, "permission denied", "semlock"},
     {Cause::semaphores, "permission denied", "/dev/shm"},
+    {Cause::semaphores, "permission denied", "shm_open"},
     {Cause::pseudo_terminals, "out of pty devices"},
     {Cause::pseudo_terminals, "permission denied", "pseudo-terminal"},
+    {Cause::pseudo_terminals, "permission denied", "openpty"},
+    {Cause::pseudo_terminals, "too many files are open"},  // what expect says
+    {Cause::pseudo_terminals, "fork failed: permission denied"},
+    {Cause::socket_files, "permission denied", "af_unix"},
+    {Cause::socket_files, "permission denied", "unix_events.py"},
+    {Cause::socket_files, "permission denied", "unix socket"},
+    {Cause::socket_files, "permission denied", "dial unix"},
+    {Cause::socket_files, "permission denied", "error connecting to /"},
+    {Cause::socket_files, "permission denied", "socket(1, "},
+    {Cause::socket_files, "permission denied", "process_singleton"},
+    {Cause::socket_files, "permission denied", "unix_listener"},
+    {Cause::socket_files, "failed to start agent"},
+    {Cause::system_v, "shmget(", "function not implemented"},
+    {Cause::system_v, "semget(", "function not implemented"},
+    {Cause::system_v, "function not implemented", "message channels"},
+    {Cause::counters, "perf_event_open"},
     {Cause::shims, "pyenv: cannot rehash"},
     {Cause::identity, "tell me who you are"},
     {Cause::signals, "operation not permitted", "kill"},
@@ -79,6 +99,7 @@ constexpr Symptom symptoms[] = {
     {Cause::network, "network is unreachable"},
     {Cause::network, "enetunreach"},
     {Cause::network, "failed to connect to"},
+    {Cause::network, "dns error"},
     {Cause::network, "failed to establish a new connection"},
     {Cause::network, "connect eacces"},
     {Cause::network, "syscall: 'connect'", "eacces"},
@@ -95,6 +116,7 @@ constexpr Symptom symptoms[] = {
     {Cause::refused_connection, "connection refused"},
     {Cause::refused_connection, "econnrefused"},
     {Cause::files, "permission denied"},
+    {Cause::files, "accessdeniedexception"},
     {Cause::files, "read-only file system"},
     {Cause::processes, "cannot fork"},
     {Cause::processes, "can't start new thread"},
@@ -146,6 +168,8 @@ bool possible(Cause cause, const Result& told, Network network, const GitAdvice&
       return true;
     case Cause::network:
       return network != Network::host;
+    case Cause::socket_files:
+      return confined && network != Network::host;
     case Cause::refused_connection:
       return network == Network::loopback || network == Network::allow;
     case Cause::identity:
@@ -159,6 +183,8 @@ bool possible(Cause cause, const Result& told, Network network, const GitAdvice&
     case Cause::none:
     case Cause::semaphores:
     case Cause::pseudo_terminals:
+    case Cause::system_v:
+    case Cause::counters:
     case Cause::shims:
     case Cause::signals:
       break;
@@ -222,6 +248,14 @@ std::string advice_for(Cause cause, Network network, const GitAdvice& git,
       return "/dev/shm is closed to commands here (option shared_memory)";
     case Cause::pseudo_terminals:
       return "commands can make no terminals here (option terminals)";
+    case Cause::socket_files:
+      return "sockets with a path are closed to commands here (option unix_sockets)";
+    case Cause::system_v:
+      return "System V shared memory, semaphores and queues are closed to commands here (option "
+             "pid_namespace)";
+    case Cause::counters:
+      return "perf needs what the kernel counts, which is closed to commands in a sandbox (option "
+             "sandbox)";
     case Cause::shims:
       return "pyenv's own files cannot be changed here: use the pip of a .venv in the workspace";
     case Cause::identity:
@@ -239,8 +273,8 @@ std::string advice_for(Cause cause, Network network, const GitAdvice& git,
       if (network != Network::loopback)
         return concat("The network is switched off for commands here (network: %)",
                       {name(network)});
-      return "Each command has a 127.0.0.1 of its own here, and nothing else of the network "
-             "(network: loopback): run a server and its client in one command";
+      return "Commands have a 127.0.0.1 of their own here, and nothing else of the network "
+             "(network: loopback): a server that runs in the background is reached there";
     case Cause::files:
       return concat(
           "Commands can change files only below %, and read only these, the system and its tools "

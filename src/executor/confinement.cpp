@@ -175,9 +175,9 @@ std::vector<std::string> offline_variables(Network network, unsigned port) {
                           "NODE_USE_ENV_PROXY=1"});
   }
   if (network == Network::none)
-    add_words(variables,
-              {"npm_config_offline=true", "npm_config_fetch_retries=0", "PIP_NO_INDEX=1",
-               "CARGO_NET_OFFLINE=true", "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
+    add_words(variables, {"npm_config_offline=true", "npm_config_fetch_retries=0",
+                          "pnpm_config_fetch_retries=0", "PIP_NO_INDEX=1", "CARGO_NET_OFFLINE=true",
+                          "UV_OFFLINE=1", "GOPROXY=off", "HF_HUB_OFFLINE=1"});
   return variables;
 }
 

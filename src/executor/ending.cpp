@@ -26,7 +26,10 @@ std::string Executor::Gate::writable(const Ending& ending) const {
   for (const Root& root : paths.roots())
     if (root.permission == Permission::write) writable.push_back(root.path);
   if (paths.roots().empty()) writable.push_back(options.workspace);
-  return joined(writable, ", "sv) + (ending.own_home ? " and in $HOME and $TMPDIR (not /tmp)" : "");
+  const char* own = ending.own_tmp ? " and in /tmp" : "";
+  if (ending.own_home)
+    own = ending.own_tmp ? ", in $HOME, $TMPDIR and /tmp" : " and in $HOME and $TMPDIR (not /tmp)";
+  return joined(writable, ", "sv) + own;
 }
 
 namespace {

@@ -422,7 +422,7 @@ class Executor {
   // command may, as far as roots can say it.
   virtual PathRules file_rules() const;
   // These files, where the commands run. Valid as long as a copy of this executor.
-  Files files() const { return Files(file_rules(), workspace(), elsewhere()); }
+  Files files() const { return Files(file_rules(), workspace(), elsewhere(), moved()); }
   // canonical_path(), where the commands run.
   Expected<std::string> canonical(std::string_view path, std::string_view base) const;
   // The directory that a command of this work_dir starts in: see PathRules::open_work_dir(). Where
@@ -467,6 +467,8 @@ class Executor {
   bool enqueue(const Command& command, std::unique_ptr<Admission>& admission,
                const std::shared_ptr<Execution::State>& state) const;
   const FilesElsewhere* elsewhere() const noexcept;
+  // The directory of this host that commands have as /tmp. Null: none.
+  virtual std::shared_ptr<const MovedDirectory> moved() const;
   // The home directory that `~` means in a command; empty when it is not known.
   virtual std::string home(const Command& command, std::string_view work_dir) const;
   std::shared_ptr<const Gate> gate_ = {};
@@ -496,6 +498,11 @@ struct LocalOptions : ExecutorOptions {
   SandboxOptions sandbox = SandboxOptions();
   // Without a sandbox it has no effect.
   PrivateHome private_home = PrivateHome::executor;
+  // In a sandbox: SandboxOptions::tmp is a directory of the executor's own, made beside the private
+  // home and removed with the last copy of the executor. Files in it have the same path for
+  // commands, for files() and as work_dir. Where commands cannot have it, SandboxReport::places
+  // says why.
+  bool private_tmp = true;
   // Nothing of a command outlives it, nor this program, however that ends: see
   // ProcessOptions::supervised. So it is in any case in a sandbox, and for Command::background.
   bool supervised = true;
@@ -548,6 +555,7 @@ class LocalExecutor : public Executor {
   LocalExecutor() = default;
   Expected<void> place(const Command& command, Admission& admission) const override;
   std::shared_ptr<const Executor> copy() const override;
+  std::shared_ptr<const MovedDirectory> moved() const override;
   std::string home(const Command& command, std::string_view work_dir) const override;
   std::shared_ptr<const Place> place_ = {};
 };

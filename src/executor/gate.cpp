@@ -32,6 +32,7 @@
 #include "files/files.hpp"
 #include "paths/elsewhere_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 #include "policy/policy.hpp"
 #include "process/child_internal.hpp"
 #include "process/process.hpp"
@@ -255,9 +256,19 @@ Expected<std::string> Executor::canonical(std::string_view path, std::string_vie
 
 const FilesElsewhere* Executor::elsewhere() const noexcept { return gate_->elsewhere; }
 
+std::shared_ptr<const MovedDirectory> Executor::moved() const { return {}; }
+
 // Called for each command, and by tools. Elsewhere no directory is opened, and an empty work_dir is
 // the workspace without a look at the other side.
 Expected<UniqueFd> Executor::open_work_dir(std::string_view work_dir, std::string* path) const {
+  if (const auto other = moved()) {
+    const std::string here = other->here(work_dir, workspace());
+    if (!here.empty()) {
+      if (path) *path = other->as_seen(here);
+      auto opened = file_rules().open_found(here);
+      return opened ? std::move(opened) : other->as_seen(opened.error());
+    }
+  }
   Expected<std::string> found = workspace();
   if (!work_dir.empty() || !gate_->elsewhere)
     found = canonical(work_dir.empty() ? "."sv : work_dir, workspace());

@@ -42,6 +42,7 @@ struct Executor::Admission {
     // What the command can reach, and whether HOME and TMPDIR are its own.
     Network network = Network::host;
     bool own_home = false;
+    bool own_tmp = false;
     GitAdvice git = {};
     // Ends the connections of the command and puts them into the result, secrets masked; true: some
     // were refused.

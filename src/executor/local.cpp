@@ -29,8 +29,10 @@
 #include "base/base_internal.hpp"
 #include "environment/environment_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
+#include "sandbox/listener_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
@@ -141,6 +143,8 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   const std::string& spill_dir =
       options.spill_dir.empty() ? executor.options().spill_dir : options.spill_dir;
   SandboxOptions wanted = options.sandbox;
+  wanted.common_network = true;
+  std::string no_tmp;
   if (auto ok = complete_sandbox(options, spill_dir, executor.paths().roots(), executor.workspace(),
                                  wanted, missing);
       !ok)
@@ -156,11 +160,14 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
     if (auto ok = check_out_of_reach(options, wanted.writable); !ok) return ok;
     watch_files = options.watch_files;
     if (homes) wanted.writable.push_back(homes->path());
+    if (options.private_tmp && wanted.tmp.empty()) no_tmp = make_tmp(wanted);
   }
   auto made = Sandbox::create(wanted);
   if (!made) return in_words_of_roots(made.error(), options);
   sandbox = std::move(*made);
   SandboxReport known = sandbox.report();
+  if (!no_tmp.empty()) known.places.push_back(concat("tmp: none (%)", {no_tmp}));
+  settle_tmp(known, wanted);
   for (std::string& entry : missing) known.missing.push_back(std::move(entry));
   auto server = make_network(options, wings, wanted.network);
   if (!server) return server.failure();
@@ -192,8 +199,7 @@ std::string LocalExecutor::describe_place() const {
     append_all(text,
                " Commands run in a sandbox. They can change files only below %%; besides, they can "
                "read the system, its tools%% and nothing else of the user's.",
-               {to_utf8(joined(place_->writable, ", "sv)),
-                place_->homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "",
+               {to_utf8(joined(place_->writable, ", "sv)), place_->about_tmp(),
                 readable.empty() ? "" : ", ", to_utf8(joined(readable, ", "sv))});
     const std::string git = place_->about_git();
     append_all(text, {git.empty() ? "" : " ", git, git.empty() ? "" : "."});
@@ -204,10 +210,17 @@ std::string LocalExecutor::describe_place() const {
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
-  text += describe_network(place_->network, "one command");
+  text += describe_network(place_->network, "the commands");
   if (report.network == Network::loopback)
-    text += " The network is switched off, but for 127.0.0.1 within one command.";
+    text +=
+        " The network is switched off, but for 127.0.0.1 among the commands: one can run a server "
+        "in the background, and others reach it.";
   return text;
+}
+
+const char* LocalExecutor::Place::about_tmp() const {
+  if (moved) return homes ? ", and their own HOME, TMPDIR and /tmp" : ", and a /tmp of their own";
+  return homes ? " and their own HOME and TMPDIR (use $TMPDIR, not /tmp)" : "";
 }
 
 std::string LocalExecutor::Place::about_git() const {
@@ -235,6 +248,7 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
       add(concat("%/%", {path, name}), Permission::read);
   }
   if (homes) add(homes->path(), Permission::write);
+  if (moved) add(moved->real, Permission::write);
   for (const std::string& path : readable) add(path, Permission::read);
   // Without any root everything would be allowed.
   if (roots.empty()) roots.push_back({"/", Permission::none});
@@ -243,12 +257,23 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
 
 PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
 
+std::shared_ptr<const MovedDirectory> LocalExecutor::moved() const { return place_->moved; }
+
 std::string LocalExecutor::home(const Command& command, std::string_view work_dir) const {
   // The home of a command that has not started is not there yet, but this is where it will be.
   const auto environment = place_->resolve(command, work_dir, place_->homes.get());
   if (!environment) return {};
   const char* const home = value_of(environment->variables, "HOME"sv);
   return home ? home : std::string();
+}
+
+std::vector<std::string> LocalExecutor::Place::port_variables(std::uint16_t port) const {
+  if (port == 0 || port == proxy_port) return weak_variables;
+  std::vector<std::string> variables = offline_variables(report->network, port);
+  // Those of toolchains follow the others.
+  for (std::size_t i = variables.size(); i < weak_variables.size(); ++i)
+    variables.push_back(weak_variables[i]);
+  return variables;
 }
 
 // The grants are checked for each command, as one before it may have put another directory in the
@@ -264,12 +289,12 @@ void LocalExecutor::Place::confine(Admission& admission) const {
   process.sandbox = sandbox;
   process.secrets = environment.secrets();
   process.supervised = process.supervised || supervised;
-  for (const std::string& variable : weak_variables)
+  const std::uint16_t port = listen_by(network, ports, admission);
+  for (const std::string& variable : port_variables(port))
     if (!value_of(process.environment, std::string_view(variable).substr(0, variable.find('='))))
       process.environment.push_back(variable);
   add_note(result.notes, "%", {gaps});
   if (!sandboxed()) return;
-  listen_by(network, admission);
   if (auto same = sandbox.check_grants(); !same) {
     const Error error = with_prefix("sandbox: ", {}, same.error());
     if (report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
@@ -304,6 +329,7 @@ Expected<void> LocalExecutor::place(const Command& command, Admission& admission
   if (!home) return home.failure();
   admission.home = *home;
   admission.ending.own_home = *home != nullptr;
+  admission.ending.own_tmp = place_->moved != nullptr;
   auto environment = place_->resolve(command, admission.directory.path, home->get());
   if (!environment) return environment.failure();
   if (!place_->skills_dir.empty()) {

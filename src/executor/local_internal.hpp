@@ -9,6 +9,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "environment/environment_internal.hpp"
+#include "files/files.hpp"
 #include "paths/paths.hpp"
 #include "sandbox/sandbox.hpp"
 
@@ -18,6 +19,9 @@ inline namespace v0_1 {
 struct LocalExecutor::Place {
   using Home = PrivateFolder;  // for HOME and TMPDIR to lead to
 
+  // That commands have as /tmp; null: none. It goes after the sandbox.
+  std::shared_ptr<const PrivateFolder> tmp = {};
+  std::shared_ptr<const MovedDirectory> moved = {};
   Environment environment;
   std::string shell;
   std::string skills_dir;
@@ -28,7 +32,8 @@ struct LocalExecutor::Place {
   std::string gaps = {};  // the note on what is missing that options asked for
   std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
   std::shared_ptr<CommandNetwork> network = {};  // with Network::allow, else null
-  GitFolders git = {};                           // outside of these
+  std::shared_ptr<ProxyPorts> ports = new_shared<ProxyPorts>();
+  GitFolders git = {};  // outside of these
   bool watch_files = false;
   mutable std::mutex skills_mutex = {};
   mutable bool skills_linked = false;
@@ -65,10 +70,18 @@ struct LocalExecutor::Place {
 
   // What commands may do in the repositories of linked worktrees. Empty: there are none.
   std::string about_git() const;
+  // What they have besides the roots, for a sentence of describe_place().
+  const char* about_tmp() const;
   Expected<void> make_homes(const LocalOptions& options);
+  // Makes a directory for SandboxOptions::tmp. Returns why there is none, or nothing.
+  std::string make_tmp(SandboxOptions& wanted);
+  // Keeps it if commands have it.
+  void settle_tmp(const SandboxReport& known, const SandboxOptions& wanted);
   // The sandbox for what the options and the executor's roots imply.
   Expected<void> make_sandbox(const LocalOptions& options, const ExecutorWings& wings,
                               const Executor& executor);
+  // The weak variables of a command whose proxy listens on a port.
+  std::vector<std::string> port_variables(std::uint16_t port) const;
   // Hands the command over to the sandbox.
   void confine(Admission& admission) const;
   // Puts into a new home what is in it from the start.

@@ -19,6 +19,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "process/process.hpp"
+#include "sandbox/listener_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace codeexec {
@@ -48,11 +49,16 @@ bool report_network(NetworkReport&& report, const std::string& allowed, const Re
 struct ServedCommand {
   const std::shared_ptr<CommandNetwork> network;
   std::uint64_t number = 0;  // 0: it is not served yet
+  std::shared_ptr<ProxyPorts> ports = {};
+  std::uint16_t port = 0;  // of these
 
   explicit ServedCommand(std::shared_ptr<CommandNetwork> by) : network(std::move(by)) {}
   ServedCommand(const ServedCommand&) = delete;
   ServedCommand& operator=(const ServedCommand&) = delete;
-  ~ServedCommand() { network->finish(number); }
+  ~ServedCommand() {
+    network->finish(number);
+    if (port != 0) ports->give_back(port);
+  }
 };
 
 std::shared_ptr<ServedCommand> serve_by(const std::shared_ptr<CommandNetwork>& network,
@@ -98,11 +104,35 @@ std::string describe_network(const std::shared_ptr<CommandNetwork>& network, con
       {loopback, to_utf8(network->allowed())});
 }
 
-void listen_by(const std::shared_ptr<CommandNetwork>& network, Executor::Admission& admission) {
-  if (const auto served = serve_by(network, admission))
-    admission.process.on_listener = [served](UniqueFd listener) {
-      served->number = served->network->serve(std::move(listener));
-    };
+std::uint16_t ProxyPorts::take() {
+  constexpr std::size_t most = 4096;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto free = std::find(taken_.begin(), taken_.end(), false);
+  const auto index = static_cast<std::size_t>(free - taken_.begin());
+  if (index == most) return 0;
+  if (free == taken_.end())
+    taken_.push_back(true);
+  else
+    *free = true;
+  return static_cast<std::uint16_t>(proxy_port + index);
+}
+
+void ProxyPorts::give_back(std::uint16_t port) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  taken_[port - proxy_port] = false;
+}
+
+std::uint16_t listen_by(const std::shared_ptr<CommandNetwork>& network,
+                        const std::shared_ptr<ProxyPorts>& ports, Executor::Admission& admission) {
+  const auto served = serve_by(network, admission);
+  if (!served) return 0;
+  served->ports = ports;
+  served->port = ports->take();
+  admission.process.listener_port = served->port;
+  admission.process.on_listener = [served](UniqueFd listener) {
+    served->number = served->network->serve(std::move(listener));
+  };
+  return served->port;
 }
 
 Function<UniqueFd()> connect_by(const std::shared_ptr<CommandNetwork>& network,

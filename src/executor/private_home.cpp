@@ -271,6 +271,30 @@ Expected<void> LocalExecutor::Place::make_homes(const LocalOptions& options) {
   return home_per_command ? Expected<void>() : furnish(*homes);
 }
 
+std::string LocalExecutor::Place::make_tmp(SandboxOptions& wanted) {
+  auto made = PrivateFolder::create("private_tmp", "codeexec-tmp-"sv);
+  if (!made) return made.error().message;
+  tmp = std::move(*made);
+  wanted.tmp = tmp->temporary();
+  // As programs expect of it. The folder around it is closed.
+  ::chmod(wanted.tmp.c_str(), 01777);
+  return {};
+}
+
+void LocalExecutor::Place::settle_tmp(const SandboxReport& known, const SandboxOptions& wanted) {
+  if (!is_one_of("tmp: own"sv, known.places)) return tmp.reset();
+  auto directory = new_shared<MovedDirectory>();
+  directory->seen = "/tmp";
+  directory->real = wanted.tmp;
+  for (const auto* list : {&wanted.writable, &wanted.readable})
+    for (const std::string& path : *list)
+      if (const auto canonical = canonical_path(path);
+          canonical && codeexec::is_within(*canonical, directory->seen))
+        directory->stays.push_back(
+            canonical->substr(0, canonical->find('/', directory->seen.size() + 1)));
+  moved = std::move(directory);
+}
+
 Expected<void> LocalExecutor::Place::furnish(const Home& home) const {
   if (gitconfig.empty()) return {};
   const UniqueFd file(::openat(home.fd(), ".gitconfig",

@@ -14,6 +14,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -112,8 +113,16 @@ const char* name(FileEntry::Type type) noexcept {
   return "";
 }
 
-Files::Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere)
-    : rules_(std::move(rules)), base_(std::move(base)), elsewhere_(elsewhere) {}
+Files::Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere,
+             std::shared_ptr<const MovedDirectory> moved)
+    : rules_(std::move(rules)),
+      base_(std::move(base)),
+      elsewhere_(elsewhere),
+      moved_(std::move(moved)) {}
+
+std::string Files::moved_path(std::string_view path) const {
+  return moved_ ? moved_->here(path, base_) : std::string();
+}
 
 }  // namespace v0_1
 }  // namespace codeexec

@@ -70,6 +70,7 @@ struct FileList {
 // Internal: files on another machine, and a question about them.
 class FilesElsewhere;
 struct FileMessage;
+struct MovedDirectory;  // that commands have at another path
 
 // Files below the roots, for tools that need no command. Does not change after it is made; any
 // thread may use it.
@@ -92,7 +93,9 @@ class Files {
   static constexpr std::uint64_t max_scan = std::uint64_t{1} << 30;
 
   // With `elsewhere`, which is borrowed, they are there.
-  Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere = nullptr);
+  // With `moved`, paths are those that commands see, and the rules are for what is here.
+  Files(PathRules rules, std::string base, const FilesElsewhere* elsewhere = nullptr,
+        std::shared_ptr<const MovedDirectory> moved = {});
 
   // Memory: max_bytes of the range and a buffer; time: up to the end of the range.
   Expected<FileContent> read(std::string_view path, const FileRange& range = {}) const;
@@ -120,9 +123,12 @@ class Files {
 
  private:
   const FilesElsewhere* elsewhere(std::string_view path) const;
+  // The path here of what lies in the moved directory; empty: it does not.
+  std::string moved_path(std::string_view path) const;
   PathRules rules_;
   std::string base_;
   const FilesElsewhere* elsewhere_;
+  std::shared_ptr<const MovedDirectory> moved_;
 };
 
 // The docstring of a Python function, class or method in a source text, by reading it: nothing is

@@ -131,6 +131,12 @@ class TreeWalk {
 Expected<FileList> Files::list(std::string_view path, std::size_t depth) const {
   if (const FilesElsewhere* const there = elsewhere(path))
     return list_elsewhere(*there, path, depth);
+  if (const std::string here = moved_path(path); !here.empty()) {
+    auto found = Files(rules_, base_).list(here, depth);
+    if (!found) return moved_->as_seen(found.error());
+    found->path = moved_->as_seen(std::move(found->path));
+    return found;
+  }
   if (depth == 0) return make_error(ErrorCode::invalid_argument, "depth: must be at least 1");
   auto top = permitted_path(rules_, path, base_, Permission::read);
   if (!top) return top.failure();

@@ -168,6 +168,12 @@ std::string_view image_type(std::string_view start) {
 Expected<FileContent> Files::read(std::string_view path, const FileRange& range) const {
   if (const FilesElsewhere* const there = elsewhere(path))
     return read_elsewhere(*there, path, range);
+  if (const std::string here = moved_path(path); !here.empty()) {
+    auto found = Files(rules_, base_).read(here, range);
+    if (!found) return moved_->as_seen(found.error());
+    found->path = moved_->as_seen(std::move(found->path));
+    return found;
+  }
   if (range.max_bytes == 0)
     return make_error(ErrorCode::invalid_argument, "max_bytes: must be at least 1");
   auto place = permitted_path(rules_, path, base_, Permission::read);

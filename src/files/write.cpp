@@ -167,6 +167,11 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
                                    const FileWrite& how) const {
   if (const FilesElsewhere* const there = elsewhere(path))
     return write_elsewhere(*there, path, bytes, how);
+  if (const std::string here = moved_path(path); !here.empty()) {
+    auto written = Files(rules_, base_).write(here, bytes, how);
+    if (!written) return moved_->as_seen(written.error());
+    return moved_->as_seen(std::move(*written));
+  }
   const PathRules rules = how.below.empty() ? rules_ : confined_rules(rules_, how.below);
   auto target = permitted_path(rules, path, base_, Permission::write);
   if (!target) return target;

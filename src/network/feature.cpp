@@ -30,7 +30,7 @@ constexpr Option network_rows[] = {
         .often()
         .one_of(all_network_modes)
         .help("host, none, loopback, or allow some. What commands reach in the sandbox. none: "
-              "nothing; loopback: 127.0.0.1 within one command; allow: that, and --allow-domains"),
+              "nothing; loopback: 127.0.0.1 of their own; allow: that, and --allow-domains"),
     Option::of<&ServerConfig::local, &LocalOptions::allowed_domains>("allow-domains")
         .value("NAME...")
         .in(Option::confinement)

@@ -15,6 +15,20 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+// A directory of this host that commands have at another path, where this host has another one.
+struct MovedDirectory {
+  std::string seen = {};                // by commands
+  std::string real = {};                // here
+  std::vector<std::string> stays = {};  // paths in `seen` that are not of it
+
+  // The path here of what commands call so; empty when it is no other one. A relative path is from
+  // `base`.
+  std::string here(std::string_view path, std::string_view base) const;
+  // As commands call it.
+  std::string as_seen(std::string path) const;
+  Error as_seen(Error error) const;
+};
+
 inline namespace inner {
 
 #if defined(O_PATH)

@@ -57,7 +57,7 @@ CODEEXEC_IN_CHILD long enter_work_dir(const ChildPlan& plan) {
 #if CODEEXEC_HAS_SANDBOX
   // The descriptor belongs to the host's mounts. A program with mounts of its own needs the
   // directory at the same path among those, and it must be the same directory.
-  if (plan.sandbox && (plan.sandbox->clone_flags & CLONE_NEWNS) != 0 && plan.work_dir) {
+  if (plan.sandbox && plan.sandbox->has_own_mounts() && plan.work_dir) {
     const long entered = raw(SYS_chdir, plan.work_dir);
     if (entered < 0) return entered;
     struct stat wanted;

@@ -104,7 +104,7 @@ bool LocalRun::start(bool at_once) {
   plan.supervised = options.supervised;
   ListenerPass listener;
   if (options.on_listener && plan.sandbox && plan.sandbox->proxied) {
-    if (const int error = listener.prepare(); error != 0)
+    if (const int error = listener.prepare(options.listener_port); error != 0)
       return fail_start(launch, SpawnStep::setup, error);
     plan.listener = &listener;
   }

@@ -83,8 +83,10 @@ struct ProcessOptions {
   // size.
   Sandbox sandbox = {};
   // With Network::allow of the sandbox: called once, in the thread that starts the program and when
-  // it runs, with a socket that listens on port 61080 of the 127.0.0.1 of its network, for a proxy.
+  // it runs, with a socket that listens on a port of the 127.0.0.1 of its network, for a proxy.
+  // Where commands have one network (SandboxOptions::common_network), each needs another port.
   Function<void(UniqueFd)> on_listener = {};
+  std::uint16_t listener_port = 61080;
   // The same supervisor without a sandbox: no process of the program outlives the program or the
   // host. Exceptions are processes of another user (by sudo), and a program that kills the
   // supervisor. Without support (another system, an emulator, Linux before 5.2) it has no effect.

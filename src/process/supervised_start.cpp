@@ -8,6 +8,7 @@
 #include "base/base_internal.hpp"
 #include "sandbox/capabilities_internal.hpp"
 #include "sandbox/child_internal.hpp"
+#include "sandbox/namespaces_internal.hpp"
 #include "sandbox/plan_internal.hpp"
 #include "sandbox/system_calls_internal.hpp"
 
@@ -224,7 +225,9 @@ bool can_wait(const SandboxPlan& sandbox, const UniqueFd& host, Supervision& run
 // host changes there later holds for the commands that it starts.
 unsigned long clone_flags_of(const Supervision& run) {
   const unsigned long flags = run.sandbox->clone_flags;
-  const bool own_files = (flags & (CLONE_NEWNS | CLONE_NEWUSER)) != 0;
+  const SharedNamespaces& shared = run.sandbox->shared;
+  const bool own_files =
+      (flags & (CLONE_NEWNS | CLONE_NEWUSER)) != 0 || shared.outer >= 0 || shared.mounts >= 0;
   return run.has_next && !own_files ? flags | CLONE_FS : flags;
 }
 
@@ -287,10 +290,10 @@ Spawned spawn_supervised(ChildPlan& plan, Supervisor& supervisor) {
                           sizeof run.stack,    &pidfd,          no_signal};
   request.cleared_at_end = &run.life;
   long pid = -1;
-  const NamespaceTurn turn(*plan.sandbox);
+  const NamespaceTurn turn(plan.sandbox->uid_map != nullptr);
   {
     const SignalPause pause;
-    pid = clone_process(request, plan.handlers_cleared);
+    pid = clone_in_namespaces(*plan.sandbox, request, plan.handlers_cleared);
   }
   child.exit_event.reset(above_standard_streams(pidfd));
   if (pid < 0) {

@@ -106,7 +106,7 @@ const char* network_text(const ServerConfig& config) {
     case Network::none:
       return "the network is closed";
     case Network::loopback:
-      return "of the network they reach 127.0.0.1 of one command";
+      return "of the network they reach a 127.0.0.1 of their own";
     case Network::allow:
       return "of the network they reach the names of --allow-domains";
     default:

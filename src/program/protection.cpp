@@ -144,7 +144,7 @@ void examine_network(const SandboxReport& sandbox, DoctorReport& report) {
       report.add("network", true, "off");
       return;
     case Network::loopback:
-      report.add("network", true, "off, but for a 127.0.0.1 of each command's own");
+      report.add("network", true, "off, but for a 127.0.0.1 of the commands' own");
       return;
     case Network::allow:
       report.add("network", true, "only the names of --allow-domains");

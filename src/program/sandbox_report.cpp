@@ -21,6 +21,7 @@ std::string explained(const SandboxReport& report) {
                             {name(report.mode), name(report.network), report.landlock_abi});
   for (const std::string& feature : report.missing)
     append_all(text, "missing: %\n", {printable(feature)});
+  for (const std::string& place : report.places) append_all(text, "%\n", {printable(place)});
   if (report.rules.empty()) text += "there are no rules: nothing is enforced here\n";
   std::string_view heading;
   for (const std::string& rule : report.rules) {
@@ -46,6 +47,7 @@ int print_sandbox_report(const SandboxReport& report, const ProgramConfig& call)
   set_member(object, "landlock_abi", report.landlock_abi);
   set_member(object, "enforced", list_of(report.enforced));
   set_member(object, "missing", list_of(report.missing));
+  if (!report.places.empty()) set_member(object, "places", list_of(report.places));
   if (call.explain) set_member(object, "rules", list_of(report.rules));
   const bool as_text = call.explain && !call.json;
   return print_answer(as_text ? explained(report) : object.dump() + "\n",

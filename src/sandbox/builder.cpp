@@ -79,7 +79,8 @@ Expected<void> build_plan(SandboxState& state, SandboxPlanner& planner, SandboxG
   const bool sandboxed = state.options.mode != SandboxMode::off;
   state.plan.supervised = sandboxed;
   if (sandboxed)
-    if (auto opened = planner.open_grants(); !opened) return opened;
+    for (const auto step : {&SandboxPlanner::open_grants, &SandboxPlanner::open_devices})
+      if (auto opened = (planner.*step)(); !opened) return opened;
   if (state.options.limits.disk != no_bound) find_disk_roots(state);
   set_limits(state, gaps, features);
   if (!sandboxed) return {};

@@ -4,6 +4,7 @@
 #include "sandbox/child_internal.hpp"
 #include "sandbox/filter_internal.hpp"
 #include "sandbox/grants_internal.hpp"
+#include "sandbox/namespaces_internal.hpp"
 #include "sandbox/plan_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
@@ -48,6 +49,10 @@ class SandboxPlanner {
   // missing in the report.
   Expected<void> open_grants();
 
+  // Opens the devices that are granted, and says in the report which are there.
+  //   Errors: invalid_argument for what is none, or must not be granted.
+  Expected<void> open_devices();
+
   // The parts of the plan that every trial has: the ruleset, the mounts, the privileges.
   Expected<void> begin();
 
@@ -61,6 +66,13 @@ class SandboxPlanner {
   void drop_ruleset(const char* why, Pieces values = {});
   // Goes on without any sandbox. Commands run as with mode off, within their limits.
   void drop_all(const char* why);
+  // Makes the namespaces that all commands have in common, and grants what is mounted in them. 0 or
+  // a negative errno.
+  long make_shared_namespaces();
+  bool has_namespaces() const;
+  bool maps_users() const;
+  // Says in the report which places are the commands' own.
+  void report_places();
   // Closes the files of the rules, which are kept for a second ruleset only.
   void forget_rules();
   // Adds the rules of the plan to the report, once it is settled.
@@ -69,14 +81,18 @@ class SandboxPlanner {
   // What is still wanted.
   Network network;
   bool filter = true;
-  bool processes = false;  // a process table of their own
-  bool mounts = false;     // all but the writable directories is mounted read-only
-  bool can_mount = false;  // mounts are asked for, and there is room for them
-  int landlock_abi = 0;    // 0: there is no ruleset, for the reason in landlock_problem
+  bool processes = false;           // a process table of their own
+  bool mounts = false;              // all but the writable directories is mounted read-only
+  bool can_mount = false;           // mounts are asked for, and there is room for them
+  bool places = false;              // a /tmp, a /dev/shm and terminals of their own
+  std::string places_problem = {};  // why there are none, though asked for
+  int landlock_abi = 0;             // 0: there is no ruleset, for the reason in landlock_problem
   std::string landlock_problem = {};
 
  private:
   Expected<void> open_one(const std::string& path, bool writable);
+  Expected<void> open_device(const std::string& path);
+  bool add_devices(Ruleset& ruleset);
   bool lies_in_writable(const std::string& path) const;
   void find_landlock();
   Expected<void> build_ruleset();
@@ -85,11 +101,28 @@ class SandboxPlanner {
   FilterOptions filter_options() const;
   void build_program();
   void prepare_mounts();
-  void add_writable(const std::string& path, dev_t device, ino_t inode);
+  void add_writable(const char* path, dev_t device, ino_t inode);
+  void choose_places();
+  void choose_shared(bool user_namespace);
+  const char* keep_granted();
+  bool keep_in_tmp(const char* path, const struct stat& status, bool is_read_only);
+  void grant_place(OwnPlace& place, const char* path, std::uint64_t rights);
 
   SandboxState& state_;
   SandboxGaps& gaps_;
   std::vector<NamedRule> granted_ = {};  // to be explained
+  std::list<OpenedGrant> devices_ = {};
+  std::unique_ptr<NamespaceMaker> maker_ = {};
+  SandboxPlace tmp_ = {};         // of options.tmp
+  std::string tmp_source_ = {};   // its path
+  std::string tmp_problem_ = {};  // why /tmp stays the host's
+  std::string memory_problem_ = {};
+  std::string memory_options_ = {};
+  std::string agent_socket_ = {};
+  std::string user_maps_[4] = {};
+  bool tools_in_tmp_ = false;
+  std::size_t rules_of_host_ = 0;    // how many rules there are without those of places
+  std::size_t granted_of_host_ = 0;  // and of them to be explained
 };
 
 // Tries plans until one holds, and reports what a child of the trial got around.
@@ -100,7 +133,8 @@ class SandboxPlanner {
 //                ^                                 |
 //                |   failed in                     v   the next thing that is not wanted any more
 //                +-- namespaces ------- root first gets a user namespace; then out go, in turn: the
-//                |                      mounts, the process table, loopback (both others come back)
+//                |                      places, the mounts, the process table, loopback (the others
+//                |                      come back)
 //                +-- capabilities, privileges, Landlock or filter ------ that step
 //                +-- loopback: 127.0.0.1 does not work ----------------- the network
 //                    limits, or no child could be made ------> an error

@@ -56,10 +56,10 @@ inline constexpr std::uint64_t file_rights = right_execute | right_write_file | 
 // map_user().
 class NamespaceTurn {
  public:
-  explicit NamespaceTurn(const SandboxPlan& plan) {
+  explicit NamespaceTurn(bool maps_users) {
     // Never destroyed: threads may start programs until the very end.
     static std::mutex& mutex = *new std::mutex;
-    if (plan.uid_map) lock_ = std::unique_lock<std::mutex>(mutex);
+    if (maps_users) lock_ = std::unique_lock<std::mutex>(mutex);
   }
 
  private:

@@ -144,7 +144,7 @@ void SandboxPlanner::explain() {
   if (plan.ruleset >= 0 && plan.attributes.handled_net != 0)
     add_words(rules, {"network: EACCES bind connect: of TCP, to all ports (Landlock)"});
   rules.push_back(
-      concat("network: %%", {plan.loopback ? "a namespace that has lo alone"
+      concat("network: %%", {has_own_network(network) ? "a namespace that has lo alone"
                              : network == Network::none && plan.filter
                                  ? "no socket of a network can be made, see system_calls"
                                  : "that of this program",
@@ -158,6 +158,10 @@ void SandboxPlanner::explain() {
     add_words(rules, {"privileges: no capabilities, of root's commands neither"});
   const std::string namespaces =
       names_of(std::begin(namespace_names), std::end(namespace_names), plan.clone_flags);
+  const std::string common =
+      names_of(std::begin(namespace_names), std::end(namespace_names), maker_->made_flags());
+  if (!common.empty())
+    rules.push_back(concat("namespaces: in common for all commands: %", {common}));
   rules.push_back(concat("namespaces: %", {namespaces.empty() ? "none of its own" : namespaces}));
   explain_mounts(plan, rules);
   rules.push_back(

@@ -33,13 +33,14 @@ Expected<void> SandboxFitter::fit() {
 }
 
 long SandboxFitter::run(Trial& trial) const {
-  const NamespaceTurn turn(state_.plan);
-  return run_trial(trial);
+  const NamespaceTurn turn(planner_.maps_users());
+  const long made = planner_.make_shared_namespaces();
+  return made < 0 ? made : run_trial(trial);
 }
 
 Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long started) {
   const long error = started < 0 ? started : long{trial.error};
-  if (state_.plan.clone_flags != 0 &&
+  if (planner_.has_namespaces() &&
       (started < 0 || trial.step == ConfineStep::namespaces || !trial.finished)) {
     // Root tries each set of namespaces without one for users first. All others always need that.
     const bool was_tried_for_users = std::exchange(user_namespace_, true);
@@ -66,6 +67,7 @@ Expected<SandboxFitter::Next> SandboxFitter::settle(const Trial& trial, long sta
     return Next::try_again;
   }
   judge(trial);
+  planner_.report_places();
   if (!state_.plan.mount_proc) planner_.forget_rules();
   return Next::done;
 }
@@ -91,6 +93,7 @@ constexpr NamespaceSwitch namespace_switches[] = {
 // The errno of a refusal does not say which of them it was: ENOSPC stands for the first.
 std::string why_no_namespaces(int error) {
   constexpr std::size_t most = 64;
+  if (error == EXDEV) return "this program has another root than its mounts (chroot)";
   for (const NamespaceSwitch& row : namespace_switches) {
     const auto value = read_whole_file(row.file, most, "setting"sv);
     if (value && (*value == concat("%\n", {std::string_view(&row.closed, 1)})) &&
@@ -109,6 +112,11 @@ inline namespace inner {
 Expected<void> SandboxFitter::leave_out_namespace(long error) {
   const int number = error != 0 ? static_cast<int>(-error) : ENOSYS;
   const std::string why = concat("no namespaces can be made here: %", {why_no_namespaces(number)});
+  if (planner_.places) {
+    planner_.places = false;
+    planner_.places_problem = why;
+    return {};
+  }
   if (planner_.mounts) {
     planner_.mounts = false;
     gaps_.add("metadata", "%", {why});
@@ -119,6 +127,7 @@ Expected<void> SandboxFitter::leave_out_namespace(long error) {
     gaps_.add("pid_namespace", "%", {why});
     return {};
   }
+  planner_.places = !state_.options.tmp.empty();
   planner_.processes = state_.options.pid_namespace;
   gaps_.forget("pid_namespace");
   planner_.mounts = planner_.can_mount;

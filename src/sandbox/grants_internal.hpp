@@ -74,6 +74,9 @@ class Ruleset {
   // what is missing needs no rule.
   void add_path(const std::string& path, std::uint64_t rights, int flags = 0);
 
+  // Whether a rule is for what lies in /tmp.
+  bool reaches_tmp() const { return reaches_tmp_; }
+
   // The errno of the last rule that there could not be, or 0.
   int error() const { return error_; }
   UniqueFd take() { return std::move(fd_); }
@@ -89,6 +92,7 @@ class Ruleset {
   LandlockAttributes attributes_ = {};
   std::size_t size_ = 0;
   int error_ = 0;
+  bool reaches_tmp_ = false;
   bool keep_ = false;
   bool keep_names_ = false;
 };
@@ -189,6 +193,7 @@ class SystemGrants {
                                                    "/lib64",
                                                    "/libx32",
                                                    "/nix/store",
+                                                   "/var/lib/texmf",  // formats of LaTeX
                                                    "/run/current-system",
                                                    "/proc",
                                                    "/sys/devices/system/cpu",

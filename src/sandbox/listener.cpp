@@ -12,7 +12,7 @@ inline namespace v0_1 {
 
 #if CODEEXEC_HAS_SANDBOX
 
-int ListenerPass::prepare() {
+int ListenerPass::prepare(std::uint16_t port) {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return errno;
   ours_.reset(above_standard_streams(ends[0]));
@@ -20,7 +20,7 @@ int ListenerPass::prepare() {
   if (!ours_ || !theirs_) return EMFILE;
   channel_ = theirs_.get();
   address_.sin_family = AF_INET;
-  address_.sin_port = htons(static_cast<std::uint16_t>(proxy_port));
+  address_.sin_port = htons(port);
   address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   text_ = {&byte_, 1};
   message_.msg_iov = &text_;
@@ -40,7 +40,9 @@ CODEEXEC_IN_CHILD long ListenerPass::pass() const {
   constexpr int backlog = 512;
   const long fd = raw(SYS_socket, AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return fd;
-  long result = raw(SYS_bind, fd, &address_, sizeof address_);
+  // Connections of the last command that had the port may not be quite over.
+  long result = raw(SYS_setsockopt, fd, SOL_SOCKET, SO_REUSEADDR, &again_, sizeof again_);
+  if (result == 0) result = raw(SYS_bind, fd, &address_, sizeof address_);
   if (result == 0) result = raw(SYS_listen, fd, backlog);
   *descriptor_ = static_cast<int>(fd);
   if (result == 0) result = raw(SYS_sendmsg, channel_, &message_, MSG_NOSIGNAL);

@@ -11,7 +11,7 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
-// The port of 127.0.0.1 there. The kernel takes those of connections from a range below it.
+// The first port of 127.0.0.1 there. The kernel takes those of connections from a range below it.
 inline constexpr unsigned proxy_port = 61080;
 
 }  // namespace inner
@@ -28,7 +28,7 @@ class ListenerPass {
   ListenerPass(const ListenerPass&) = delete;
   ListenerPass& operator=(const ListenerPass&) = delete;
 
-  int prepare();  // 0 or errno
+  int prepare(std::uint16_t port);  // 0 or errno
   // 0 or a negative errno.
   CODEEXEC_IN_CHILD long pass() const;
   // The last one that was sent, as a start may be tried again; none: nothing was sent.
@@ -41,6 +41,7 @@ class ListenerPass {
   int channel_ = -1;
   sockaddr_in address_ = {};
   char byte_ = 0;
+  int again_ = 1;
   iovec text_ = {};
   msghdr message_ = {};
   int* descriptor_ = nullptr;  // in `control_`

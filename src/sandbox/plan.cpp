@@ -4,6 +4,7 @@
 #include "sandbox/builder_internal.hpp"
 #include "sandbox/filter_internal.hpp"
 #include "sandbox/grants_internal.hpp"
+#include "sandbox/namespaces_internal.hpp"
 #include "sandbox/sandbox_internal.hpp"
 
 #include "base/base.hpp"
@@ -62,7 +63,10 @@ Expected<void> SandboxPlanner::begin() {
   plan_broker(state_);
   processes = state_.options.pid_namespace;
   mounts = can_mount;
-  return landlock_abi > 0 ? build_ruleset() : Expected<void>();
+  if (landlock_abi > 0)
+    if (auto built = build_ruleset(); !built) return built;
+  choose_places();
+  return {};
 }
 
 void SandboxPlanner::find_landlock() {
@@ -108,10 +112,11 @@ Expected<void> SandboxPlanner::build_ruleset() {
   SystemGrants(ruleset, trees).add(state_.options);
   ToolGrants(ruleset, trees, state_.grants).add(state_.options.search_path);
   // Without the rules for the system no program would start.
-  if (ruleset.error() != 0) {
+  if (!add_devices(ruleset) || ruleset.error() != 0) {
     drop_ruleset("no rules can be made: %", {errno_text(ruleset.error())});
     return {};
   }
+  const bool tools_in_tmp = ruleset.reaches_tmp();
   if (auto added = add_grants(ruleset); !added) return added;
   SandboxPlan& plan = state_.plan;
   plan.attributes = ruleset.attributes();
@@ -121,6 +126,9 @@ Expected<void> SandboxPlanner::build_ruleset() {
   state_.rule_files = std::move(ruleset.files);
   plan.rules = state_.rules.data();
   plan.rule_count = state_.rules.size();
+  rules_of_host_ = state_.rules.size();
+  granted_of_host_ = granted_.size();
+  tools_in_tmp_ = tools_in_tmp;
   state_.ruleset = ruleset.take();
   plan.ruleset = state_.ruleset.get();
   return {};
@@ -146,8 +154,8 @@ void SandboxPlanner::plan_trial(bool user_namespace) {
 void SandboxPlanner::choose_namespaces(bool user_namespace) {
   SandboxPlan& plan = state_.plan;
   plan.clone_flags = 0;
-  plan.loopback = has_own_network(network);
   plan.proxied = network == Network::allow;
+  plan.loopback = has_own_network(network) && !state_.options.common_network;
   plan.mount_proc = processes;
   plan.read_only = mounts;
   if (mounts) plan.clone_flags |= CLONE_NEWNS;
@@ -155,7 +163,9 @@ void SandboxPlanner::choose_namespaces(bool user_namespace) {
   if (processes) plan.clone_flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
   plan.uid_map = nullptr;
   plan.gid_map = nullptr;
-  if (plan.clone_flags == 0 || !user_namespace) return;
+  choose_shared(user_namespace);
+  // Where users are mapped in what all commands have in common, it is done.
+  if (plan.clone_flags == 0 || !user_namespace || maps_users()) return;
   const auto only = [](std::uint64_t id) { return concat("% % 1\n", {id, id}); };
   state_.uid_map = only(::geteuid());
   state_.gid_map = only(::getegid());
@@ -170,7 +180,7 @@ FilterOptions SandboxPlanner::filter_options() const {
   options.unix_sockets = state_.options.unix_sockets;
   options.landlock_abi = landlock_abi;
   options.own_processes = (state_.plan.clone_flags & CLONE_NEWPID) != 0;
-  options.own_ipc = (state_.plan.clone_flags & CLONE_NEWIPC) != 0;
+  options.own_ipc = ((state_.plan.clone_flags | maker_->flags) & CLONE_NEWIPC) != 0;
   return options;
 }
 
@@ -189,12 +199,14 @@ void SandboxPlanner::build_program() {
 void SandboxPlanner::prepare_mounts() {
   if (!wants_mounts(state_.options)) return;
   can_mount = true;
+  state_.plan.writable_count = 0;
+  state_.guarded.clear();
   for (const SandboxGrant& grant : state_.grants)
-    if (grant.writable) add_writable(grant.path, grant.device, grant.inode);
+    if (grant.writable) add_writable(grant.path.c_str(), grant.device, grant.inode);
   struct stat shared {};
   if (state_.options.shared_memory) state_.shared_memory = real_path_of("/dev/shm");
   if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
-    add_writable(state_.shared_memory, shared.st_dev, shared.st_ino);
+    add_writable(state_.shared_memory.c_str(), shared.st_dev, shared.st_ino);
   if (!can_mount) return gaps_.add("metadata", "there are more than 32 writable directories");
   // The directories above a protected path are kept in their places: one that is moved away would
   // take the protected path with it.
@@ -209,13 +221,14 @@ void SandboxPlanner::prepare_mounts() {
   state_.plan.guarded = state_.guarded.c_str();
 }
 
-void SandboxPlanner::add_writable(const std::string& path, dev_t device, ino_t inode) {
+void SandboxPlanner::add_writable(const char* path, dev_t device, ino_t inode) {
   std::size_t& count = state_.plan.writable_count;
   if (count == most_writable) can_mount = false;
   if (!can_mount) return;
   SandboxPlace* place = &state_.writable[count++];
-  for (; place != state_.writable && path < place[-1].path; --place) *place = place[-1];
-  *place = {path.c_str(), device, inode};
+  for (; place != state_.writable && std::strcmp(path, place[-1].path) < 0; --place)
+    *place = place[-1];
+  *place = {path, device, inode};
 }
 
 Expected<void> SandboxPlanner::drop_loopback(std::string_view why) {

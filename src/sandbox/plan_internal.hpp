@@ -113,16 +113,29 @@ class IdleSupervisors {
   std::atomic<IdleSupervisor*> slots_[most] = {};
 };
 
+// Namespaces that all commands of a sandbox have in common, by descriptors, or -1. They are entered
+// in this order, the last one when all is set up: see namespaces_internal.hpp.
+struct SharedNamespaces {
+  int outer = -1;  // for users
+  int mounts = -1;
+  int ipc = -1;  // with the mounts
+  int network = -1;
+  int inner = -1;  // for users
+
+  bool any() const { return outer >= 0 || mounts >= 0 || network >= 0; }
+};
+
 // Everything that the processes of a run need of a sandbox, as plain data that outlives them.
 struct SandboxPlan {
   bool supervised = true;  // a supervisor stands between this program and the command
   // Where supervisors wait for their next commands; null: each has one command.
   IdleSupervisors* idle = nullptr;
   unsigned long clone_flags = 0;  // CLONE_NEW... of the supervisor
+  SharedNamespaces shared = {};   // where it is started
   // What set_up_namespaces() writes when CLONE_NEWUSER is among the flags, else null.
   const char* uid_map = nullptr;
   const char* gid_map = nullptr;
-  bool loopback = false;    // bring `lo` up
+  bool loopback = false;    // bring `lo` of the supervisor's network up
   bool proxied = false;     // hand this program a listening socket of it
   bool mount_proc = false;  // a /proc of the new process table
   // Everything is mounted read-only but `writable`; in these again what is `guarded`.
@@ -154,6 +167,8 @@ struct SandboxPlan {
   std::size_t rlimit_count = 0;
   bool drop_capabilities = false;
   bool no_new_privs = false;
+
+  bool has_own_mounts() const { return (clone_flags & CLONE_NEWNS) != 0 || shared.mounts >= 0; }
 };
 
 // Where the cgroups of runs are made: a directory that leaves can be added to.
@@ -210,6 +225,7 @@ struct SandboxState {
   std::string shared_memory = {};
   std::string uid_map = {};
   std::string gid_map = {};
+  UniqueFd shared[5] = {};  // of plan.shared
   // The last member, as its processes use what stands above.
   mutable IdleSupervisors idle = {};
 #endif

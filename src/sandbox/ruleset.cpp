@@ -153,6 +153,7 @@ bool Ruleset::add(UniqueFd file, mode_t mode, std::uint64_t rights, const std::s
     error_ = errno;
     return false;
   }
+  reaches_tmp_ = reaches_tmp_ || codeexec::is_within(path, "/tmp"sv);
   if (keep_names_) named.push_back({rule.rights, path});
   if (keep_) {
     rules.push_back(rule);

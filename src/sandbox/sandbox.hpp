@@ -18,7 +18,7 @@ const char* name(SandboxMode mode) noexcept;
 enum class Network {
   host,      // what this process can reach
   none,      // nothing: no socket of a network family can be made
-  loopback,  // only each other within one command, on 127.0.0.1 and ::1: a network namespace
+  loopback,  // only each other, on 127.0.0.1 and ::1: a network namespace
   allow,     // as loopback, and names by a proxy: ExecutorOptions::allowed_domains
 };
 const char* name(Network network) noexcept;
@@ -67,15 +67,30 @@ struct SandboxOptions {
   // in these directories lead to, unless a link lies in a writable directory.
   std::string search_path = {};
   Network network = Network::host;
+  // With Network::loopback and allow: one network for all commands of this sandbox, so that one
+  // reaches what another serves, and no other program does. Else each command has its own.
+  bool common_network = false;
   // With every Network but host: sockets with a path, which reach the services of this host
   // (docker.sock among them) as far as file permissions let them. Pairs of connected stream sockets
   // are always there.
   bool unix_sockets = false;
-  // /dev/shm is writable, for Python's multiprocessing. It is shared with the whole host.
+  // A directory that commands have as /tmp, where they may have mounts of their own: an absolute
+  // path, which outlives the sandbox. With it they have a /dev/shm in memory, pseudo-terminals and
+  // System V IPC of their own, in common with all commands of this sandbox. Granted paths below
+  // /tmp stay where they are, and so do /tmp/.X11-unix and SSH_AUTH_SOCK where sockets with a path
+  // can be reached. /tmp stays the host's when it is granted itself, or when a linked git worktree
+  // or a directory of `search_path` lies in it. SandboxReport::places says what they have. An
+  // ordinary user needs user namespaces for it. Empty: they have none of it.
+  std::string tmp = {};
+  // The host's /dev/shm is writable, for Python's multiprocessing across sandboxes.
   bool shared_memory = false;
-  // /dev/pts is theirs, so that they can make pseudo-terminals (script, tmux, expect). Other
-  // terminals of the user are there as well, to be read from and written to.
+  // The host's /dev/pts is theirs, so that they can make pseudo-terminals (script, tmux, expect).
+  // Other terminals of the user are there as well, to be read from and written to.
   bool terminals = false;
+  // Devices that commands may use: absolute paths of character devices, and "gpu" for what drivers
+  // make of GPUs, as far as it is there (/dev/nvidia*, /dev/dri, /dev/kfd). Commands do with them
+  // what the driver lets this user do. No disk, nor the memory of the machine, can be granted.
+  std::vector<std::string> devices = {};
   // A process table of the command's own: it sees and reaches no process of the host, and none of
   // its processes can outlive it whatever becomes of this program. An ordinary user needs user
   // namespaces for it; costs about 0.2 ms. Everything but the writable directories is mounted
@@ -111,6 +126,10 @@ struct SandboxReport {
   int landlock_abi = 0;             // of the kernel; 0: there is no Landlock
   std::vector<std::string> enforced = {};
   std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
+  // With SandboxOptions::tmp, for people: "tmp: own", or "tmp: none (why); what helps"; likewise
+  // shared_memory and terminals, or "the host's". No mode refuses for it. With devices, which of
+  // them are there: "devices: /dev/dri/card0 /dev/dri/renderD128".
+  std::vector<std::string> places = {};
   // With SandboxOptions::explain, what the kernel is given, for people: a name as above, `limits`
   // or `namespaces`, then one rule: "system_calls: EPERM bpf ...: parts of the kernel". Rules with
   // one name follow each other. Empty: nothing is enforced.

@@ -2,6 +2,7 @@
 
 #include "sandbox/capabilities_internal.hpp"
 #include "sandbox/child_internal.hpp"
+#include "sandbox/namespaces_internal.hpp"
 #include "sandbox/plan_internal.hpp"
 #include "sandbox/sandbox.hpp"
 #include "sandbox/system_calls_internal.hpp"
@@ -182,7 +183,7 @@ long run_trial(Trial& trial) {
   const int saved = errno;
   const CloneRequest request = {
       CLONE_VFORK | trial.plan->clone_flags, trial_main, &trial, stack, sizeof stack, nullptr, 0};
-  const long child = clone_process(request, cleared);
+  const long child = clone_in_namespaces(*trial.plan, request, cleared);
   errno = saved;
   if (child < 0) return child;
   while (raw(SYS_wait4, child, 0, __WALL, 0) == -EINTR) {

@@ -163,7 +163,7 @@ constexpr Option server_rows[] = {
         .often()
         .one_of(network_modes)
         .help("host, none or loopback. What commands reach in the sandbox. none: nothing; "
-              "loopback: 127.0.0.1 within one command"),
+              "loopback: 127.0.0.1 of their own"),
     of_local<&LocalOptions::private_home>("private-home")
         .value("MODE")
         .usual("executor")
@@ -172,6 +172,11 @@ constexpr Option server_rows[] = {
         .one_of(home_modes)
         .help("HOME and TMPDIR of commands in a sandbox. executor: one for all of them; command: a "
               "new one for each; off: the user's"),
+    of_local<&LocalOptions::private_tmp>("no-private-tmp")
+        .off()
+        .in(Option::confinement)
+        .where(Option::local)
+        .help("do not give commands in a sandbox a /tmp, a /dev/shm and terminals of their own"),
     of_sandbox<&SandboxOptions::unix_sockets>("unix-sockets")
         .in(Option::confinement)
         .where(Option::kernel)
@@ -180,12 +185,18 @@ constexpr Option server_rows[] = {
     of_sandbox<&SandboxOptions::shared_memory>("shared-memory")
         .in(Option::confinement)
         .where(Option::kernel)
-        .help("let them use /dev/shm, as Python's multiprocessing does"),
+        .help("let them use the host's /dev/shm, in place of one of their own"),
     of_sandbox<&SandboxOptions::terminals>("terminals")
         .in(Option::confinement)
         .where(Option::kernel)
-        .help("let them make pseudo-terminals (script, tmux). They then reach the user's other "
-              "terminals, too"),
+        .help("let them make pseudo-terminals among the host's, in place of their own. They then "
+              "reach the user's other terminals, too"),
+    of_sandbox<&SandboxOptions::devices>("devices")
+        .value("gpu|PATH...")
+        .in(Option::confinement)
+        .where(Option::kernel)
+        .help("devices that they may use: gpu for /dev/nvidia*, /dev/dri and /dev/kfd, or the "
+              "paths of others. Neither disks nor memory"),
     of_sandbox<&SandboxOptions::pid_namespace>("pid-namespace")
         .in(Option::confinement)
         .where(Option::kernel)

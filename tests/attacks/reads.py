@@ -197,6 +197,21 @@ reads("R76", "what looks like a secret in the prefix of a directory of PATH",
       setup=search_path(secrets_of_prefix))
 reads("R77", "a directory of everybody's, by itself in the server's PATH",
       'cat "$OUT/secret"; ls "$OUT"', setup=search_path(common_directory))
+
+
+def left_in(directory):
+    def setup(case):
+        path = os.path.join(directory, case.variables["UNIQUE"])
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(case.token + "\n")
+        os.chmod(path, 0o644)
+        case.closers.append(lambda: os.unlink(path))
+    return setup
+
+
+for number, place in ((78, "/tmp"), (79, "/dev/shm")):
+    reads(f"R{number}", f"read what others have left in {place}",
+          f'cat "{place}/$UNIQUE"; cat "/proc/self/root{place}/$UNIQUE"', setup=left_in(place))
 for number, more, network in ((54, ["--pid-namespace"], "none"), (56, [], "loopback")):
     how = " ".join(more) or "--network loopback"
     reads(f"R{number}", f"read a file outside, with {how}",

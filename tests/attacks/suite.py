@@ -24,7 +24,8 @@ class Suite:
         self.lock = threading.Lock()
         self.uid = 0 if options.who == "root" else OTHER_UID if os.getuid() == 0 else os.getuid()
         self.gid = os.getgid() if self.uid == os.getuid() else OTHER_UID
-        self.base = tempfile.mkdtemp(prefix="cx-", dir="/tmp")
+        # Not in /tmp, of which commands have one of their own.
+        self.base = tempfile.mkdtemp(prefix="cx-", dir="/var/tmp")
         os.chmod(self.base, 0o755)
         self.tools = os.path.join(self.base, "tools")
         os.mkdir(self.tools)

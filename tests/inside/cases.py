@@ -2,8 +2,9 @@
 
 Each case is a script that starts in an empty workspace of its own and prints `expect` somewhere on
 its standard output. `needs` are what it calls: names of programs, or whole shell commands that
-succeed where it can run. `shells` are the shells that it runs in; `pid` means once more with
---pid-namespace; `extra` ones are tried where their tools are, and nobody must install those.
+succeed where it can run. `closed` are the options that it needs where there are no namespaces.
+`shells` are the shells that it runs in; `pid` means once more with --pid-namespace; `extra` ones
+are tried where their tools are, and nobody must install those.
 """
 
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ class Case:
     expect: str
     needs: tuple = ()
     options: tuple = ()
+    closed: tuple = ()  # where there are no namespaces
     network: str = "none"
     shells: tuple = SH
     pid: bool = False
@@ -88,7 +90,7 @@ works("script file", "printf '#!/bin/sh\\necho ran $1\\n' > s; install -m 755 s 
 works("env -S shebang", "printf '#!/usr/bin/env -S python3 -I\\nprint(6*7)\\n' > s\n"
       "install -m 755 s t; ./t", "42\n", needs="python3")
 works("terminal by script", "script -qc 'echo hi; tty' /dev/null", "hi", needs="script",
-      options=("--terminals",), pid=True)
+      closed=("--terminals",), pid=True)
 
 # Files and text -----------------------------------------------------------------------------------
 
@@ -211,7 +213,7 @@ EOF
 python3 pool.py
 '''
 works("python: multiprocessing", POOL, "sum 285\ntotal 300\n", needs="python3",
-      options=("--shared-memory",), pid=True)
+      closed=("--shared-memory",), pid=True)
 works("python: ProcessPoolExecutor", r'''
 cat > pool.py <<'EOF'
 from concurrent.futures import ProcessPoolExecutor
@@ -222,7 +224,7 @@ if __name__ == "__main__":
         print("sum", sum(pool.map(square, range(10))))
 EOF
 python3 pool.py
-''', "sum 285\n", needs="python3", options=("--shared-memory",))
+''', "sum 285\n", needs="python3", closed=("--shared-memory",))
 works("python: multiprocessing.shared_memory", r'''
 python3 - <<'EOF'
 from multiprocessing import shared_memory
@@ -233,7 +235,7 @@ print("first", other.buf[0])
 other.close()
 block.unlink()
 EOF
-''', "first 42\n", needs="python3", options=("--shared-memory",))
+''', "first 42\n", needs="python3", closed=("--shared-memory",))
 works("python: multiprocessing.Manager and forkserver", r'''
 cat > manager.py <<'EOF'
 import multiprocessing
@@ -250,7 +252,7 @@ if __name__ == "__main__":
 EOF
 python3 manager.py
 ''', "shared [(0, 0), (1, 1), (2, 4)]\n", needs="python3",
-      options=("--shared-memory", "--unix-sockets"), pid=True)
+      options=("--unix-sockets",), closed=("--shared-memory",), pid=True)
 works("python: the system's interface", r'''
 python3 - <<'EOF'
 import ctypes, getpass, mmap, os, pathlib, platform, pty, select, signal, socket, ssl, tempfile
@@ -279,9 +281,9 @@ print("memfd", os.write(memory, b"abc"), ctypes.CDLL(None).getpid() == os.getpid
 print("certificates", ssl.create_default_context() is not None, platform.system())
 EOF
 ''', "mapped 120\nterminal True\npair\nready 1\nalarm\nchild 7\nmemfd 3 True\ncertificates True"
-      " Linux\n", needs="python3", options=("--terminals",), pid=True)
+      " Linux\n", needs="python3", closed=("--terminals",), pid=True)
 works("python: pty.spawn", r"""python3 -c 'import pty; pty.spawn(["echo", "in a terminal"])'""",
-      "in a terminal", needs="python3", options=("--terminals",))
+      "in a terminal", needs="python3", closed=("--terminals",))
 works("python: inotify", r'''
 python3 - <<'EOF'
 import ctypes, os

@@ -71,6 +71,7 @@ def run_case(runner, case):
         options = ["--shell", shell]
         if not off:
             options += case.options + (("--pid-namespace",) if pid else ())
+            options += case.closed if runner.missing([support.NAMESPACES]) else ()
         workspace = runner.workspace()
         result = runner.run(workspace, case.script, network=case.network, options=options)
         runner.report(name, problem_of(case, result), result)

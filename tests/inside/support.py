@@ -1,6 +1,7 @@
-"""What run.py and degrade.py share: who runs the program, and where; its results; reports."""
+"""What run.py, degrade.py and ../everyday share: who runs the program, where, and its results."""
 
 import argparse
+import contextlib
 import ctypes
 import json
 import os
@@ -8,9 +9,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 USER = 12345
+NOBODY = 65534  # a user that the system knows
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 # Longer than any script takes on a busy machine: only what hangs comes up against it.
 PATIENCE = 120
@@ -37,10 +40,12 @@ def landlock_abi():
 class Runner:
     """The identity that commands run with, its directories, and what it can call."""
 
-    def __init__(self, name, options):
+    def __init__(self, name, options, place="/tmp", user=USER):
         self.name = name
         self.options = options
-        self.base = os.path.realpath(tempfile.mkdtemp(prefix="codeexec-inside-", dir="/tmp"))
+        self.user = user
+        self.lock = threading.Lock()
+        self.base = os.path.realpath(tempfile.mkdtemp(prefix="codeexec-inside-", dir=place))
         os.chmod(self.base, 0o755)
         self.as_user = os.getuid() == 0 and options.identity == "user"
         self.home = self.directory("home")
@@ -72,18 +77,23 @@ class Runner:
     def directory(self, name):
         place = f"{self.base}/{name}"
         os.mkdir(place, 0o700)
-        if self.as_user:
-            os.chown(place, USER, USER)
+        self.own(place)
         return place
 
     def workspace(self):
-        self.count += 1
-        return self.directory(f"ws{self.count}")
+        with self.lock:
+            self.count += 1
+            name = f"ws{self.count}"
+        return self.directory(name)
+
+    def own(self, path):
+        if self.as_user:
+            os.chown(path, self.user, self.user)
 
     def become(self, words):
         if not self.as_user:
             return words
-        return ["setpriv", f"--reuid={USER}", f"--regid={USER}", "--clear-groups"] + words
+        return ["setpriv", f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups"] + words
 
     def can_enter(self, place):
         command = self.become(["/usr/bin/test", "-x", place])
@@ -127,6 +137,10 @@ class Runner:
         return self.finish(self.start(*words, **more))
 
     def report(self, name, problem, result=None):
+        with self.lock:
+            self.tell(name, problem, result)
+
+    def tell(self, name, problem, result):
         if problem:
             self.failures += 1
             print(f"FAILED: {name}: {problem}")
@@ -143,37 +157,48 @@ class Runner:
         sys.stdout.flush()
 
     def skip(self, name, why, extra=False):
-        if extra:
-            print(f"left out: {name}: {why}")
-        else:
-            self.skipped += 1
-            print(f"SKIPPED: {self.name}: {name}: {why}")
+        with self.lock:
+            if extra:
+                print(f"left out: {name}: {why}")
+            else:
+                self.skipped += 1
+                print(f"SKIPPED: {self.name}: {name}: {why}")
 
 
 class Client:
     """A server, and as much of an MCP client as tool calls one after another take."""
 
-    def __init__(self, runner, options):
+    def __init__(self, runner, options, program=None):
         self.count = 0
+        self.complaints = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
-            runner.become([runner.program, *options]), env=runner.environment, cwd="/", text=True,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            runner.become([*(program or [runner.program]), *options]), env=runner.environment,
+            cwd="/", text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=self.complaints)
 
     def __enter__(self):
-        self.call("initialize", {
+        self.began = bool(self.call("initialize", {
             "protocolVersion": "2025-06-18", "capabilities": {},
-            "clientInfo": {"name": "inside", "version": "1"}})
+            "clientInfo": {"name": "inside", "version": "1"}}))
         self.send({"method": "notifications/initialized"})
         return self
 
     def __exit__(self, *_):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):
+            self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
+        self.complaints.close()
+
+    def errors(self):
+        """What the server has said on its standard error."""
+        self.complaints.seek(0)
+        return self.complaints.read()
 
     def send(self, message):
-        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-        self.process.stdin.flush()
+        with contextlib.suppress(BrokenPipeError):  # of one that has ended: it gives no answer
+            self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
+            self.process.stdin.flush()
 
     def call(self, method, parameters):
         self.count += 1
@@ -184,14 +209,25 @@ class Client:
                 return message.get("result", {})
         return {}
 
-    def run(self, **arguments):
-        answer = self.call("tools/call", {"name": "execute_command", "arguments": arguments})
+    def tool(self, name, **arguments):
+        answer = self.call("tools/call", {"name": name, "arguments": arguments})
         return answer.get("structuredContent", answer)
 
+    def run(self, **arguments):
+        return self.tool("execute_command", **arguments)
 
-def main(name, arguments, work):
-    """Calls work(runner) as who the command line says; returns the exit status."""
+
+def main(name, arguments, work, place="/tmp", user=USER, more=()):
+    """Calls work(runner) as who the command line says; returns the exit status.
+
+    `more` are options besides: pairs of a name and a default.
+    """
     parser = argparse.ArgumentParser()
+    for option, default in more:
+        if default is False:
+            parser.add_argument(option, action="store_true")
+        else:
+            parser.add_argument(option, default=default, type=type(default))
     parser.add_argument("--program", required=True)
     parser.add_argument("--deny")
     parser.add_argument("--as", dest="identity", choices=["root", "user"],
@@ -212,7 +248,7 @@ def main(name, arguments, work):
     if landlock_abi() < 6:
         print(f"SKIPPED: {name}: needs Landlock ABI 6 (Linux 6.12), here is {landlock_abi()}")
         return 77
-    runner = Runner(name, options)
+    runner = Runner(name, options, place, user)
     try:
         work(runner)
     finally:

@@ -35,7 +35,7 @@ class HomesPlace {
  public:
   HomesPlace() : guard_("TMPDIR", directory_.path().c_str()) {}
 
-  // Names in it, sorted, without those of the tests' own directories.
+  // Names in it, sorted, without those of the tests' own directories and of what is /tmp.
   Strings entries() const {
     Strings names;
     DIR* listing = ::opendir(directory_.path().c_str());
@@ -44,7 +44,8 @@ class HomesPlace {
     ::closedir(listing);
     names.erase(std::remove_if(names.begin(), names.end(),
                                [](const std::string& name) {
-                                 return name[0] == '.' || begins(name, "codeexec-test-");
+                                 return name[0] == '.' || begins(name, "codeexec-test-") ||
+                                        begins(name, "codeexec-tmp-");
                                }),
                 names.end());
     std::sort(names.begin(), names.end());

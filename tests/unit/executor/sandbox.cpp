@@ -365,10 +365,15 @@ TEST_CASE(
 
 TEST_CASE("without a network, package managers are told not to try, by the weakest variables") {
   const support::TempDir place;
-  const Strings variables = {"npm_config_offline", "npm_config_fetch_retries",
-                             "PIP_NO_INDEX",       "CARGO_NET_OFFLINE",
-                             "UV_OFFLINE",         "GOPROXY",
-                             "HF_HUB_OFFLINE",     "CODEEXEC_NETWORK"};
+  const Strings variables = {"npm_config_offline",
+                             "npm_config_fetch_retries",
+                             "pnpm_config_fetch_retries",
+                             "PIP_NO_INDEX",
+                             "CARGO_NET_OFFLINE",
+                             "UV_OFFLINE",
+                             "GOPROXY",
+                             "HF_HUB_OFFLINE",
+                             "CODEEXEC_NETWORK"};
   std::string print = "echo";
   for (const std::string& variable : variables) print += " ${" + variable + "-}";
   LocalOptions options = sandboxed_in(place);
@@ -380,13 +385,13 @@ TEST_CASE("without a network, package managers are told not to try, by the weake
     CHECK(output_of(none, print) == "\n");
     return;
   }
-  CHECK(output_of(none, print) == "true 0 1 true 1 off 1 none\n");
+  CHECK(output_of(none, print) == "true 0 0 1 true 1 off 1 none\n");
   options.environment.set = {{"GOPROXY", "file:///cache"}};
   const support::EnvironmentGuard kept("UV_OFFLINE", "0");
   options.environment.keep.push_back("UV_OFFLINE");
   Command command = Command::shell(print);
   command.environment = {{"PIP_NO_INDEX", ""}};
-  CHECK(output_of(make(options), command) == "true 0 true 0 file:///cache 1 none\n");
+  CHECK(output_of(make(options), command) == "true 0 0 true 0 file:///cache 1 none\n");
 
   options.sandbox.network = Network::loopback;
   const LocalExecutor loopback = make(options);
@@ -398,7 +403,7 @@ TEST_CASE("a command that fails for want of a network is told why") {
   const support::TempDir place;
   LocalOptions options = sandboxed_in(place);
   const std::string begin[] = {"The network is switched off for commands here",
-                               "Each command has a 127.0.0.1 of its own here"};
+                               "Commands have a 127.0.0.1 of their own here"};
   const auto hint = [&](const LocalExecutor& executor, const std::string& script) {
     const codeexec::Result r = executor.run(script);
     return note_of(r, begin[0]) + note_of(r, begin[1]);
@@ -415,22 +420,30 @@ TEST_CASE("a command that fails for want of a network is told why") {
     const std::string told = network == Network::none
                                  ? begin[0] + " (network: none)"
                                  : begin[1] +
-                                       ", and nothing else of the network (network: loopback): run "
-                                       "a server and its client in one command";
+                                       ", and nothing else of the network (network: loopback): a "
+                                       "server that runs in the background is reached there";
     CHECK(hint(here, resolve) == told);
     for (const char* words :
-         {"Temporary failure in name resolution", "getaddrinfo EAI_AGAIN registry.npmjs.org",
-          "connect: Network is unreachable", "npm ERR! code ENOTCACHED",
-          "curl: (7) Failed to connect to 192.0.2.1 port 80", "dial udp: socket: permission denied",
-          "ERROR: No matching distribution found for x", "module lookup disabled by GOPROXY=off",
-          "you're in offline mode", "--offline was specified",
+         {"Temporary failure in name resolution",
+          "getaddrinfo EAI_AGAIN registry.npmjs.org",
+          "connect: Network is unreachable",
+          "npm ERR! code ENOTCACHED",
+          "curl: (7) Failed to connect to 192.0.2.1 port 80",
+          "dial udp: socket: permission denied",
+          "ERROR: No matching distribution found for x",
+          "module lookup disabled by GOPROXY=off",
+          "you're in offline mode",
+          "--offline was specified",
           "Packages were unavailable because the network was disabled",
-          "Failed to establish a new connection: [Errno 13]", "Error: connect EACCES 192.0.2.1:80",
+          "Failed to establish a new connection: [Errno 13]",
+          "Error: connect EACCES 192.0.2.1:80",
           "connect ENETUNREACH 192.0.2.1:80 - Local (0.0.0.0:0)",
-          "code: 'EACCES',\n  syscall: 'connect'", "<urlopen error [Errno 13] Permission denied>",
+          "code: 'EACCES',\n  syscall: 'connect'",
+          "<urlopen error [Errno 13] Permission denied>",
           "sock = socket(af, socktype)\n\nPermissionError: [Errno 13] Permission denied",
           "Connecting to 192.0.2.1:80... failed: Permission denied.",
-          "error: the crate x could not be found in registry index."}) {
+          "error: the crate x could not be found in registry index.",
+          "client error (Connect): dns error: failed to look up"}) {
       CAPTURE(words);
       CHECK(hint(here, "echo \"" + std::string(words) + "\"; false") == told);
     }
@@ -451,9 +464,41 @@ TEST_CASE("a command that fails for want of a network is told why") {
   }
 }
 
+TEST_CASE("a command that is refused a socket with a path is told so") {
+  const support::TempDir place;
+  LocalOptions options = sandboxed_in(place);
+  const std::string told = "sockets with a path are closed to commands here (option unix_sockets)";
+  const auto hint = [&](const std::string& text) {
+    const codeexec::Result r = make(options).run("printf '%s\n' \"" + text + "\" >&2; false");
+    return note_of(r, told);
+  };
+  for (const Network network : {Network::host, Network::none}) {
+    options.sandbox.network = network;
+    if (make(options).sandbox_report().network != network) {
+      MESSAGE("SKIPPED: no network " << std::string(codeexec::name(network)) << " here");
+      continue;
+    }
+    for (const char* words :
+         {"sock = socket.socket(socket.AF_UNIX)\nPermissionError: [Errno 13] Permission denied",
+          "asyncio/unix_events.py, line 313\nPermissionError: [Errno 13] Permission denied",
+          "# Failed opening Unix socket: creating socket: Permission denied",
+          "dial unix /var/run/docker.sock: socket: permission denied",
+          "error connecting to /tmp/tmux-0/default (Permission denied)",
+          "socat[7] E socket(1, 1, 0): Permission denied",
+          "process_singleton_posix.cc:297] socket() failed: Permission denied (13)",
+          "unix_listener: socket: Permission denied",
+          "gpg: failed to start agent '/usr/bin/gpg-agent': General error"}) {
+      CAPTURE(words);
+      CHECK(hint(words) == (network == Network::none ? told : ""));
+    }
+    CHECK(hint("socket(1, 1, 0): Address already in use") == "");
+  }
+}
+
 TEST_CASE("a command that the sandbox has refused something is told what is allowed") {
   const support::TempDir place;
   LocalOptions options = sandboxed_in(place);
+  options.private_tmp = false;
   const LocalExecutor here = make(options);
   const auto& enforced = here.sandbox_report().enforced;
   if (std::find(enforced.begin(), enforced.end(), "filesystem") == enforced.end()) {
@@ -489,10 +534,31 @@ TEST_CASE("a command that the sandbox has refused something is told what is allo
   const std::string memory = "/dev/shm is closed to commands here (option shared_memory)|";
   CHECK(printed("sl = self._semlock = _multiprocessing.SemLock(\n\nPermissionError: [Errno 13] "
                 "Permission denied") == memory);
+  CHECK(printed("self._fd = _posixshmem.shm_open(\nPermissionError: [Errno 13] Permission denied: "
+                "'/psm_1'") == memory);
   CHECK(notes_of(here, "echo > /dev/shm/x") == memory);
   const std::string terminals = "commands can make no terminals here (option terminals)|";
   CHECK(printed("script: failed to create pseudo-terminal: Permission denied") == terminals);
-  CHECK(printed("OSError: out of pty devices") == terminals);
+  for (const char* text :
+       {"OSError: out of pty devices", "l, f = os.openpty()\nPermissionError: Permission denied",
+        "You have too many files are open.",
+        "create window failed: fork failed: Permission denied"})
+    CHECK(printed(text) == terminals);
+  for (const char* text :
+       {"shmget(key=7, size=56, 03600).", "semget: failed", "sh: 1: cannot fork: no",
+        "socket(1, 1, 0): no such thing", "dial unix /run/x: no such file"})
+    CHECK(printed(text) == "");
+  for (const char* text :
+       {"FATAL: Function not implemented\nFailed system call was shmget(key=7, size=56, 03600).",
+        "semaphores: Function not implemented\nFailed system call was semget(7, 17, 03600).",
+        "fakeroot, while creating message channels: Function not implemented"})
+    CHECK(printed(text) ==
+          "System V shared memory, semaphores and queues are closed to commands here (option "
+          "pid_namespace)|");
+  CHECK(printed("perf_event_open(..., 0) failed unexpectedly with error 1") ==
+        "perf needs what the kernel counts, which is closed to commands in a sandbox (option "
+        "sandbox)|");
+  CHECK(printed("java.nio.file.AccessDeniedException: /tmp/x1y") == files);
   const std::string signals =
       "a command can signal only what it has started itself; kill_background_shell ends a "
       "background command|";

@@ -102,7 +102,7 @@ constexpr unsigned ordinary_user = 12345;
 
 // Prints a report for the cases below, which start it with other rights or on an emulated kernel.
 // CODEEXEC_TEST_SANDBOX: mode, network, and uid=N, rw=PATH, ro=PATH, pid_namespace, protect=PATH,
-// processes=N, memory=N.
+// processes=N, memory=N, tmp=PATH.
 TEST_CASE("sandbox: (helper) prints a report" * doctest::skip()) {
   const char* words = std::getenv("CODEEXEC_TEST_SANDBOX");
   REQUIRE(words);
@@ -119,6 +119,7 @@ TEST_CASE("sandbox: (helper) prints a report" * doctest::skip()) {
     if (word == "unix_sockets") options.unix_sockets = true;
     if (word == "pid_namespace") options.pid_namespace = true;
     if (support::begins(word, "protect=")) options.protected_paths.push_back(value);
+    if (support::begins(word, "tmp=")) options.tmp = value;
     if (support::begins(word, "rw=")) options.writable.push_back(value);
     if (support::begins(word, "ro=")) options.readable.push_back(value);
     if (support::begins(word, "processes="))
@@ -143,6 +144,7 @@ TEST_CASE("sandbox: (helper) prints a report" * doctest::skip()) {
   std::printf("@network %s\n@abi %d\n", name(report.network), report.landlock_abi);
   for (const std::string& entry : report.enforced) std::printf("@enforced %s\n", entry.c_str());
   for (const std::string& entry : report.missing) std::printf("@missing %s\n", entry.c_str());
+  for (const std::string& place : report.places) std::printf("@place %s\n", place.c_str());
   std::fflush(stdout);
 }
 

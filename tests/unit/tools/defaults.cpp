@@ -64,7 +64,9 @@ TEST_CASE("without options commands are confined to the folder that the server w
     CHECK(result["sandbox"]["mode"] == Json("best_effort"));
     CHECK(!support::exists(place / "outside"));
     CHECK(support::read_file(project + "/inside") == "y\n");
-    CHECK(has(result["stderr"].as_string(), "ermission denied"));
+    // Beside a folder below /tmp there is nothing else of the host's.
+    const std::string& told = result["stderr"].as_string();
+    CHECK((has(told, "ermission denied") || has(told, "Read-only file system")));
   }
   // The tools for files, and where commands start, follow.
   Server server(bare(project));

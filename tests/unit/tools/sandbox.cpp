@@ -78,7 +78,7 @@ TEST_CASE("--sandbox-report prints what is in force, and its status what is miss
   CHECK(off["mode"] == Json("off"));
   CHECK(off["enforced"].size() == 0);
   const Json report = report_of({"--allowed-paths", place.path()}, place.path());
-  CHECK(names_of(report) == "mode network landlock_abi enforced missing");
+  CHECK(begins(names_of(report), "mode network landlock_abi enforced missing"));
   CHECK(report["network"] == Json("host"));
   CHECK(report["landlock_abi"].is_integer());
   CHECK(report["enforced"].size() + report["missing"].size() > 5);
