@@ -49,6 +49,10 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
                           {in_quotes(path)});
     }
   }
+  for (const std::string& device : options.devices)
+    if (device != "gpu" && (!starts_with(device, "/"sv) || has_nul(device)))
+      return make_error(ErrorCode::invalid_argument,
+                        "devices: % is neither gpu nor an absolute path", {in_quotes(device)});
   constexpr std::size_t most_protected = 64;
   for (const std::string& path : options.protected_paths) {
     const std::string parts = concat("/%/", {path});

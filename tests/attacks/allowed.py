@@ -36,9 +36,9 @@ attack("A15", "a terminal of one's own", shown("^tty$"),
        network="loopback", allowed=True, no_control="there may be no script(1)")
 attack("A16", "shared memory and pools", shown("^\\[1, 2\\] 7$"),
        "python3 -c 'import multiprocessing, multiprocessing.shared_memory as m; "
-       "s = m.SharedMemory(create=True, size=9); s.buf[0] = 7; "
-       "print(multiprocessing.Pool(2).map(abs, [-1, 2]), m.SharedMemory(s.name).buf[0]); "
-       "s.unlink()'", network="loopback", allowed=True, no_control="there may be no python3")
+       "s = m.SharedMemory(create=True, size=9); s.buf[0] = 7; t = m.SharedMemory(s.name); "
+       "print(multiprocessing.Pool(2).map(abs, [-1, 2]), t.buf[0]); t.close(); s.unlink()'",
+       network="loopback", allowed=True, no_control="there may be no python3")
 attack("A17", "a /tmp of one's own", shown("^x$"),
        'echo x > "/tmp/$UNIQUE" && cat "/tmp/$UNIQUE" && rm "/tmp/$UNIQUE"', network="loopback",
        allowed=True)

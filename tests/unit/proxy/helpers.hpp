@@ -77,8 +77,9 @@ inline const char* const echo_server =
 // what is sent to the proxy itself.
 inline const char* const python_client =
     "import socket, struct, sys, time, threading, os\n"
+    "port = int(os.environ['HTTPS_PROXY'].rsplit(':', 1)[1])\n"
     "def proxy():\n"
-    "  c = socket.create_connection(('127.0.0.1', 61080)); c.settimeout(30); return c\n"
+    "  c = socket.create_connection(('127.0.0.1', port)); c.settimeout(30); return c\n"
     "def all_of(c):\n"
     "  got = b''\n"
     "  while True:\n"

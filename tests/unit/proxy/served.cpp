@@ -429,7 +429,7 @@ PROXY_CASE("200 connections at once, and 10,000 that want nothing") {
                  "resource.setrlimit(resource.RLIMIT_NOFILE, (most + 100, hard))\n"
                  "cs = []\n"
                  "for _ in range(most):\n"
-                 "  c = socket.socket(); c.setblocking(False); c.connect_ex(('127.0.0.1', 61080))\n"
+                 "  c = socket.socket(); c.setblocking(False); c.connect_ex(('127.0.0.1', port))\n"
                  "  cs.append(c)\n"
                  "print(len(cs) > 500)\n"
                  "for c in cs: c.close()\n"
