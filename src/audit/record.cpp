@@ -116,6 +116,7 @@ Json to_json(const AuditRecord& record) {
   set_cut("command"sv, r.command);
   if (!record.code.empty()) set_cut("code"sv, record.code);
   if (!record.input_sha256.empty()) {
+    set_text("input"sv, record.input);
     object.set("input_bytes"sv, record.input_bytes);
     set_text("input_sha256"sv, record.input_sha256);
   }
