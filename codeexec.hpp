@@ -1170,8 +1170,8 @@ class Policy final : public Guard {
   Judgement judge_reading(std::string_view script, std::string_view input,
                           std::string_view work_dir = {}, bool in_full = true) const override;
 
-  // In strict mode: what a shell or an interpreter in the script reads is judged with all that it
-  // has read before, of which it keeps 64 KiB; more is refused. On a terminal a line must be whole,
+  // In strict mode: what a shell or an interpreter in the script reads is judged with all that was
+  // read before. 64 KiB are kept, and more is refused. On a terminal a line must be whole,
   // and known: rule "typed-text".
   Verdict judge_typed(std::string_view script, std::string_view work_dir, bool terminal,
                       std::string_view text, std::string& typed) const override;
@@ -1698,7 +1698,9 @@ struct AuditRecord {
   std::string agent_id = {};
   Caller caller = {};     // as the command names it
   std::string code = {};  // what a program was given to run in a file; secrets masked
-  // What was written to its standard input, or to a file by a tool: as it was, not masked.
+  // What was written to its standard input, typed to it, or written to a file by a tool. The text
+  // has its secrets masked, and is cut to 4 KiB; size and hash are those of all of it, as it was.
+  std::string input = {};
   std::uint64_t input_bytes = 0;
   std::string input_sha256 = {};   // empty: nothing was written
   std::size_t max_output = 0;      // bytes of each stream that to_json() gives
@@ -2227,20 +2229,22 @@ struct Json::Member {
 // Records of commands as JSON, and the file that keeps them.
 
 // {"time","host","pid","agent_id"?,"client"?,"request"?,"session_id"?,"shell_id"?,"tool",
-//  "command","command_bytes"?,"code"?,"code_bytes"?,"input_bytes"?,"input_sha256"?,"work_dir",
+//  "command","command_bytes"?,"code"?,"code_bytes"?,"input"?,"input_bytes"?,"input_sha256"?,
+//  "work_dir",
 //  "allowed","rule"?,"rule_begin"?,"rule_end"?,"message"?,"asked"?,"answer"?,"outcome",
 //  "idle"?,"exit_code","signal"?,
 //  "duration_ms","cpu_ms","peak_memory"?,"stdout_bytes","stdout_sha256"?,"stdout"?,
 //  "stderr_bytes","stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
 //  "changed_files"?,"connections"?,"redactions"?}.
 // A command or code longer than 16 KiB is cut; command_bytes or code_bytes then has its whole
-// length. rule_begin and rule_end are the offending bytes of the whole command, where the
-// rule knows them. The hashes are SHA-256: of the whole stream, secrets masked, however little of
-// it is kept; those of an empty stream are left out. sandbox is there when its mode is not off:
-// {"mode","network","missing"?}, of which missing is what could not be had. redactions counts the
-// secrets that were masked in the output. peak_memory is in bytes, of the largest process. Each of
-// connections is {"name","port","verdict","reason"?,"sent","received"}, see Connection; if there
-// were more, the last one is {"omitted"}, a count.
+// length. input is cut to 4 KiB, and input_bytes is its whole length. rule_begin and rule_end are
+// the offending bytes of the whole command, where the rule knows them. The hashes are SHA-256: of
+// the whole stream, secrets masked, however little of it is kept; those of an empty stream are left
+// out. sandbox is there when its mode is not off: {"mode","network","missing"?}, of which missing
+// is what could not be had. redactions counts the secrets that were masked in the output.
+// peak_memory is in bytes, of the largest process. Each of connections is
+// {"name","port","verdict","reason"?,"sent","received"}, see Connection; if there were more, the
+// last one is {"omitted"}, a count.
 Json to_json(const AuditRecord& record);
 
 // place/place.hpp ---------------------------------------------------------------------------------
@@ -9309,14 +9313,11 @@ class ShellRunner {
   std::string file_key(std::string_view path) const;
   // A file of a known path gets a text. Not where a function is defined: its calls do it.
   void write_file(std::string_view path, shell::Input text, bool append);
-  // Records what is printed to files behind >, while there is room for it.
-  ShellPrinted recorder_of(const std::vector<shell::Redirection>& redirections) const;
   // The files behind > get what was printed. `local`: that is the text of other files, which the
   // script has not written: as those, they are not looked at.
   void write_redirected(const std::vector<shell::Redirection>& redirections,
                         const ShellPrinted& printed, bool local = false);
-  // Notes the texts of files that the script has written.
-  void find_texts(std::vector<shell::Word>& words) const;
+  // Notes the text of a file that the script has written.
   void find_text(shell::Word& word) const;
 
   ShellSurroundings surroundings() const;
@@ -9356,8 +9357,6 @@ class ShellRunner {
   // A file that was run before with the same variables and arguments is not run again.
   void run_file(const std::string& text, const shell::Command& command, bool tolerant);
   ShellWalk::Parsed parse_text(std::string text, const shell::Command& command);
-  // Ends the walk if the text could not be read.
-  void end_text(const ShellWalk::Parsed& parsed, bool tolerant);
 };
 
 // A simple command.
@@ -9407,6 +9406,8 @@ inline shell::Input unknown_input() {
 bool is_command_table(std::string_view name);
 // What can be read from where this was written.
 shell::Input input_of(ShellPrinted output);
+// Records what is printed to files behind >, while there is room for it.
+ShellPrinted recorder_of(ShellBudget& budget, const std::vector<shell::Redirection>& redirections);
 // A builtin that POSIX finds before a function.
 bool is_special_builtin(std::string_view name);
 
@@ -11139,6 +11140,14 @@ shell::Input input_of(ShellPrinted output) {
   return input;
 }
 
+ShellPrinted recorder_of(ShellBudget& budget, const std::vector<shell::Redirection>& redirections) {
+  for (const shell::Redirection& redirection : redirections)
+    if (redirection.fd == 1 && redirection.writes() && !budget.is_scarce() &&
+        !starts_with(redirection.target.text, "/dev/"sv))
+      return ShellPrinted(&budget);
+  return ShellPrinted(nullptr);
+}
+
 void ShellRunner::run(std::uint32_t index) {
   if (walk.budget.stopped()) return;
   const ShellNode node = walk.node(index);
@@ -11181,7 +11190,7 @@ void ShellRunner::run_foreground(std::uint32_t index, const ShellNode& node) {
   });
   ShellRunner inner(*this);
   inner.place.input = &input;
-  ShellPrinted printed = recorder_of(redirections);
+  ShellPrinted printed = recorder_of(walk.budget, redirections);
   const bool redirected = simple.redirects_output();
   if (redirected) inner.place.output = &printed;
   inner.run_compound(node);
@@ -14400,7 +14409,7 @@ void ShellSimple::run_once() {
   ShellBudget& budget = walk_.budget;
   shell::Command command;
   expand_words(command.words);
-  runner_.find_texts(command.words);
+  for (shell::Word& word : command.words) runner_.find_text(word);
   std::uint32_t next = node_.assignments.first;
   const bool temporary = !command.words.empty() && next != no_index;
   if (temporary) scopes.open_frame();
@@ -14669,7 +14678,7 @@ bool filters_files(const shell::Command& command) {
 
 void ShellSimple::run_effects(const shell::Command& command) {
   ShellRunner inner(runner_);
-  ShellPrinted redirected = runner_.recorder_of(command.redirections);
+  ShellPrinted redirected = recorder_of(walk_.budget, command.redirections);
   const bool elsewhere = writes_elsewhere(command);
   if (elsewhere) inner.place.output = &redirected;
   ShellPrinted& output = *inner.place.output;
@@ -14687,8 +14696,26 @@ void ShellSimple::run_effects(const shell::Command& command) {
   runner_.write_redirected(command.redirections, redirected, filters_files(command));
 }
 
+}  // inner
+
 // shell/strings.cpp -------------------------------------------------------------------------------
 // The walker: strings that are run, and what a command is reported with.
+
+namespace {
+
+// Ends the walk if a text could not be read.
+void note_text_error(ShellBudget& budget, const ShellWalk::Parsed& parsed, bool tolerant) {
+  if (!parsed.failed || budget.stopped()) return;
+  if (tolerant && parsed.error.code != ErrorCode::limit) return;
+  shell::Outcome& outcome = budget.outcome;
+  outcome.complete = false;
+  outcome.error = parsed.error;
+  outcome.error.message = concat("in the string that this command runs: %", {parsed.error.message});
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 // A command is handed to the visitor at once. The visitor may give strings that the command runs,
 // as `sh -c STRING`; each is parsed into the same tree, and run before the walk goes on.
@@ -14749,18 +14776,6 @@ void ShellRunner::write_redirected(const std::vector<shell::Redirection>& redire
     write_file(path, known ? input_of(printed) : unknown_input(),
                redirection.kind == shell::Redirection::Kind::append);
   }
-}
-
-ShellPrinted ShellRunner::recorder_of(const std::vector<shell::Redirection>& redirections) const {
-  for (const shell::Redirection& redirection : redirections)
-    if (redirection.fd == 1 && redirection.writes() && !walk.budget.is_scarce() &&
-        !starts_with(redirection.target.text, "/dev/"sv))
-      return ShellPrinted(&walk.budget);
-  return ShellPrinted(nullptr);
-}
-
-void ShellRunner::find_texts(std::vector<shell::Word>& words) const {
-  for (shell::Word& word : words) find_text(word);
 }
 
 void ShellRunner::find_text(shell::Word& word) const {
@@ -14833,7 +14848,7 @@ void ShellRunner::run_file(const std::string& text, const shell::Command& comman
     parsed.running = false;
     walk.scopes.left = left;
   }
-  end_text(parsed, tolerant || has_nul(text));
+  note_text_error(walk.budget, parsed, tolerant || has_nul(text));
   walk.budget.leave();
 }
 
@@ -14844,7 +14859,7 @@ bool ShellRunner::run_text(std::string text, const shell::Command& command, bool
   const ShellWalk::Parsed parsed = parse_text(std::move(text), command);
   if (parsed.root != no_index) run(parsed.root);
   const bool open = parsed.open && !walk.budget.stopped();
-  end_text(parsed, tolerant);
+  note_text_error(walk.budget, parsed, tolerant);
   walk.budget.leave();
   return open;
 }
@@ -14866,16 +14881,6 @@ ShellWalk::Parsed ShellRunner::parse_text(std::string text, const shell::Command
   shell::Outcome& outcome = walk.budget.outcome;
   outcome.dialect_dependent = outcome.dialect_dependent || parser.dialect_dependent();
   return parsed;
-}
-
-void ShellRunner::end_text(const ShellWalk::Parsed& parsed, bool tolerant) {
-  ShellBudget& budget = walk.budget;
-  if (!parsed.failed || budget.stopped()) return;
-  if (tolerant && parsed.error.code != ErrorCode::limit) return;
-  shell::Outcome& outcome = budget.outcome;
-  outcome.complete = false;
-  outcome.error = parsed.error;
-  outcome.error.message = concat("in the string that this command runs: %", {parsed.error.message});
 }
 
 // Strings that the shell expands by itself.
@@ -29978,9 +29983,6 @@ CODEEXEC_INNER {
 
 Expected<void> SandboxPlanner::open_device(const std::string& path) {
   constexpr std::string_view of_grants = "grants: ";
-  if (!starts_with(path, "/"sv) || has_nul(path))
-    return make_error(ErrorCode::invalid_argument, "devices: % is neither gpu nor an absolute path",
-                      {in_quotes(path)});
   auto opened = open_grant(path);
   if (!opened) {
     Error error = opened.error();
@@ -32135,6 +32137,10 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
                           {in_quotes(path)});
     }
   }
+  for (const std::string& device : options.devices)
+    if (device != "gpu" && (!starts_with(device, "/"sv) || has_nul(device)))
+      return make_error(ErrorCode::invalid_argument,
+                        "devices: % is neither gpu nor an absolute path", {in_quotes(device)});
   constexpr std::size_t most_protected = 64;
   for (const std::string& path : options.protected_paths) {
     const std::string parts = concat("/%/", {path});
@@ -40849,10 +40855,10 @@ void Executor::Gate::mask_texts(Result& result) const {
 }
 
 // What a record says of the caller. start() makes it before the command runs, as the Command need
-// not live until the end. Names come from clients and are cut to 1 KiB; of the input only size and
-// hash are kept.
+// not live until the end. Names come from clients and are cut to 1 KiB, the input to 4 KiB.
 AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
   constexpr std::size_t longest_name = 1024;
+  constexpr std::size_t longest_input = 4096;
   AuditRecord record;
   if (!recording()) return record;
   record.time = std::move(time);
@@ -40866,7 +40872,11 @@ AuditRecord Executor::Gate::record_of(const Command& command, std::string time) 
   record.caller = {cut(caller.tool), cut(caller.client), cut(caller.request),
                    cut(caller.session_id), cut(caller.shell_id)};
   if (!command.code.empty()) record.code = redactor.redact(command.code);
-  record.input_bytes = command.input.size();
+  // More is masked than is kept, so that a secret that the cut goes through is seen.
+  const std::string_view input = command.input;
+  record.input = redactor.redact(input.substr(0, 16 * longest_input));
+  record.input.resize(utf8_prefix(record.input, longest_input).size());
+  record.input_bytes = input.size();
   if (!command.input.empty()) record.input_sha256 = sha256(command.input);
   record.max_output = options.audit_output;
   return record;
@@ -46713,6 +46723,7 @@ Json audit_json(const AuditRecord& record, std::size_t longest_text, std::size_t
   set_cut("command"sv, r.command);
   if (!record.code.empty()) set_cut("code"sv, record.code);
   if (!record.input_sha256.empty()) {
+    set_text("input"sv, std::string(utf8_prefix(record.input, longest_text)));
     object.set("input_bytes"sv, record.input_bytes);
     set_text("input_sha256"sv, record.input_sha256);
   }
@@ -62683,6 +62694,8 @@ std::string in_markdown(const AuditRecord& record) {
   append_fenced(text, "sh"sv, head_and_tail(r.command, longest_audited_text, 0));
   if (!record.code.empty())
     append_fenced(text, ""sv, head_and_tail(record.code, longest_audited_text, 0));
+  if (!record.input.empty())
+    append_fenced(text, "text"sv, head_and_tail(record.input, longest_audited_text, 0));
   if (!r.message.empty()) append_fenced(text, "text"sv, r.message);
   append_output(text, "stdout", r.out, r.out_counts);
   append_output(text, "stderr", r.err, r.err_counts);
@@ -62724,7 +62737,7 @@ inline constexpr std::string_view page_begin = R"page(<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; script-src 'sha256-wqA3qYcpLCHVwvVatuRvYr4nmLzTp8WM+cQo4RmRsY8=';
+  content="default-src 'none'; script-src 'sha256-e46x17Rj3psKNYgvzMO6wSENkbyJAQybpwpey4QLK/o=';
   style-src 'sha256-1NjGLK6//UJ5PvSrugTiwdAdo0x1OyK284cKauq17hc=';
   base-uri 'none'; form-action 'none';
   require-trusted-types-for 'script'; trusted-types 'none'">
@@ -62986,8 +62999,9 @@ const wanted = state.text.toLowerCase();
 return items.filter((i) => (!state.who || i.who === state.who) &&
 (!state.kind || i.kind === state.kind) && (!state.rule || textOf(i.r.rule) === state.rule) &&
 i.at + i.ms >= state.from && i.at <= state.to &&
-(!wanted || (i.text ??= [i.r.command, i.r.code, i.r.message, i.r.stdout, i.r.stderr,
-i.r.work_dir, i.r.connections, i.r.changed_files].map(textOf).join('\n').toLowerCase())
+(!wanted || (i.text ??= [i.r.command, i.r.code, i.r.input, i.r.message, i.r.stdout,
+i.r.stderr, i.r.work_dir, i.r.connections, i.r.changed_files].map(textOf).join('\n')
+.toLowerCase())
 .includes(wanted)));
 }
 const lanes = agents.slice(0, mostLanes).map(([who, n], i) => {
@@ -63114,10 +63128,11 @@ search),
 ...bars('Files changed', tally(shown, (i) => list(i.r.changed_files).map(textOf)), count,
 search));
 }
-const shapes = {__proto__: null, time: null, command: null, code: null, message: null,
-stdout: null, stderr: null, rule_begin: null, rule_end: null, cut: null, connections: null,
-changed_files: null, duration_ms: span, cpu_ms: span, peak_memory: bytes, stdout_bytes: bytes,
-stderr_bytes: bytes, command_bytes: bytes, code_bytes: bytes, input_bytes: bytes};
+const shapes = {__proto__: null, time: null, command: null, code: null, input: null,
+message: null, stdout: null, stderr: null, rule_begin: null, rule_end: null, cut: null,
+connections: null, changed_files: null, duration_ms: span, cpu_ms: span, peak_memory: bytes,
+stdout_bytes: bytes, stderr_bytes: bytes, command_bytes: bytes, code_bytes: bytes,
+input_bytes: bytes};
 const block = (title, ...kids) => [make('small', {}, title), make('pre', {tabindex: 0}, ...kids)];
 function commandOf(r) {
 const raw = new TextEncoder().encode(textOf(r.command)), a = r.rule_begin, b = r.rule_end;
@@ -63139,7 +63154,7 @@ shape && Number.isFinite(r[name]) ? shape(r[name]) : r[name]);
 for (const c of list(r.connections)) fact('connection', peer(c) +
 (typeof c === 'object' ? '  ' + textOf(c) : ''));
 for (const path of list(r.changed_files)) fact('changed file', path);
-const more = ['message', 'code', 'stdout', 'stderr'].filter((name) => textOf(r[name]))
+const more = ['message', 'code', 'input', 'stdout', 'stderr'].filter((name) => textOf(r[name]))
 .flatMap((name) => block(name, ...visible(r[name])));
 if (r.cut) more.push(make('p', {}, 'Some of this is cut here; the audit log may have more.'));
 return make('div', {class: 'detail'}, ...block('command', ...commandOf(r)), ...more, facts);

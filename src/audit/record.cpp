@@ -122,6 +122,7 @@ Json audit_json(const AuditRecord& record, std::size_t longest_text, std::size_t
   set_cut("command"sv, r.command);
   if (!record.code.empty()) set_cut("code"sv, record.code);
   if (!record.input_sha256.empty()) {
+    set_text("input"sv, std::string(utf8_prefix(record.input, longest_text)));
     object.set("input_bytes"sv, record.input_bytes);
     set_text("input_sha256"sv, record.input_sha256);
   }

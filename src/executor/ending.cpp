@@ -106,10 +106,10 @@ void Executor::Gate::mask_texts(Result& result) const {
 }
 
 // What a record says of the caller. start() makes it before the command runs, as the Command need
-// not live until the end. Names come from clients and are cut to 1 KiB; of the input only size and
-// hash are kept.
+// not live until the end. Names come from clients and are cut to 1 KiB, the input to 4 KiB.
 AuditRecord Executor::Gate::record_of(const Command& command, std::string time) const {
   constexpr std::size_t longest_name = 1024;
+  constexpr std::size_t longest_input = 4096;
   AuditRecord record;
   if (!recording()) return record;
   record.time = std::move(time);
@@ -123,7 +123,11 @@ AuditRecord Executor::Gate::record_of(const Command& command, std::string time) 
   record.caller = {cut(caller.tool), cut(caller.client), cut(caller.request),
                    cut(caller.session_id), cut(caller.shell_id)};
   if (!command.code.empty()) record.code = redactor.redact(command.code);
-  record.input_bytes = command.input.size();
+  // More is masked than is kept, so that a secret that the cut goes through is seen.
+  const std::string_view input = command.input;
+  record.input = redactor.redact(input.substr(0, 16 * longest_input));
+  record.input.resize(utf8_prefix(record.input, longest_input).size());
+  record.input_bytes = input.size();
   if (!command.input.empty()) record.input_sha256 = sha256(command.input);
   record.max_output = options.audit_output;
   return record;

@@ -215,7 +215,9 @@ struct AuditRecord {
   std::string agent_id = {};
   Caller caller = {};     // as the command names it
   std::string code = {};  // what a program was given to run in a file; secrets masked
-  // What was written to its standard input, or to a file by a tool: as it was, not masked.
+  // What was written to its standard input, typed to it, or written to a file by a tool. The text
+  // has its secrets masked, and is cut to 4 KiB; size and hash are those of all of it, as it was.
+  std::string input = {};
   std::uint64_t input_bytes = 0;
   std::string input_sha256 = {};   // empty: nothing was written
   std::size_t max_output = 0;      // bytes of each stream that to_json() gives

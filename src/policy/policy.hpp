@@ -189,8 +189,8 @@ class Policy final : public Guard {
   Judgement judge_reading(std::string_view script, std::string_view input,
                           std::string_view work_dir = {}, bool in_full = true) const override;
 
-  // In strict mode: what a shell or an interpreter in the script reads is judged with all that it
-  // has read before, of which it keeps 64 KiB; more is refused. On a terminal a line must be whole,
+  // In strict mode: what a shell or an interpreter in the script reads is judged with all that was
+  // read before. 64 KiB are kept, and more is refused. On a terminal a line must be whole,
   // and known: rule "typed-text".
   Verdict judge_typed(std::string_view script, std::string_view work_dir, bool terminal,
                       std::string_view text, std::string& typed) const override;

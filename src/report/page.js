@@ -102,8 +102,9 @@ function filtered() {
   return items.filter((i) => (!state.who || i.who === state.who) &&
     (!state.kind || i.kind === state.kind) && (!state.rule || textOf(i.r.rule) === state.rule) &&
     i.at + i.ms >= state.from && i.at <= state.to &&
-    (!wanted || (i.text ??= [i.r.command, i.r.code, i.r.message, i.r.stdout, i.r.stderr,
-      i.r.work_dir, i.r.connections, i.r.changed_files].map(textOf).join('\n').toLowerCase())
+    (!wanted || (i.text ??= [i.r.command, i.r.code, i.r.input, i.r.message, i.r.stdout,
+      i.r.stderr, i.r.work_dir, i.r.connections, i.r.changed_files].map(textOf).join('\n')
+      .toLowerCase())
       .includes(wanted)));
 }
 
@@ -241,10 +242,11 @@ function drawPlots() {
 
 // the list --------------------------------------------------------------------------------------
 
-const shapes = {__proto__: null, time: null, command: null, code: null, message: null,
-  stdout: null, stderr: null, rule_begin: null, rule_end: null, cut: null, connections: null,
-  changed_files: null, duration_ms: span, cpu_ms: span, peak_memory: bytes, stdout_bytes: bytes,
-  stderr_bytes: bytes, command_bytes: bytes, code_bytes: bytes, input_bytes: bytes};
+const shapes = {__proto__: null, time: null, command: null, code: null, input: null,
+  message: null, stdout: null, stderr: null, rule_begin: null, rule_end: null, cut: null,
+  connections: null, changed_files: null, duration_ms: span, cpu_ms: span, peak_memory: bytes,
+  stdout_bytes: bytes, stderr_bytes: bytes, command_bytes: bytes, code_bytes: bytes,
+  input_bytes: bytes};
 const block = (title, ...kids) => [make('small', {}, title), make('pre', {tabindex: 0}, ...kids)];
 // The command, with what the rule objects to marked. Offsets count bytes.
 function commandOf(r) {
@@ -267,7 +269,7 @@ function detail({r}) {
   for (const c of list(r.connections)) fact('connection', peer(c) +
     (typeof c === 'object' ? '  ' + textOf(c) : ''));
   for (const path of list(r.changed_files)) fact('changed file', path);
-  const more = ['message', 'code', 'stdout', 'stderr'].filter((name) => textOf(r[name]))
+  const more = ['message', 'code', 'input', 'stdout', 'stderr'].filter((name) => textOf(r[name]))
     .flatMap((name) => block(name, ...visible(r[name])));
   if (r.cut) more.push(make('p', {}, 'Some of this is cut here; the audit log may have more.'));
   return make('div', {class: 'detail'}, ...block('command', ...commandOf(r)), ...more, facts);

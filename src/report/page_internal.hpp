@@ -14,7 +14,7 @@ inline constexpr std::string_view page_begin = R"page(<!doctype html>
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy"
-  content="default-src 'none'; script-src 'sha256-wqA3qYcpLCHVwvVatuRvYr4nmLzTp8WM+cQo4RmRsY8=';
+  content="default-src 'none'; script-src 'sha256-e46x17Rj3psKNYgvzMO6wSENkbyJAQybpwpey4QLK/o=';
   style-src 'sha256-1NjGLK6//UJ5PvSrugTiwdAdo0x1OyK284cKauq17hc=';
   base-uri 'none'; form-action 'none';
   require-trusted-types-for 'script'; trusted-types 'none'">
@@ -276,8 +276,9 @@ const wanted = state.text.toLowerCase();
 return items.filter((i) => (!state.who || i.who === state.who) &&
 (!state.kind || i.kind === state.kind) && (!state.rule || textOf(i.r.rule) === state.rule) &&
 i.at + i.ms >= state.from && i.at <= state.to &&
-(!wanted || (i.text ??= [i.r.command, i.r.code, i.r.message, i.r.stdout, i.r.stderr,
-i.r.work_dir, i.r.connections, i.r.changed_files].map(textOf).join('\n').toLowerCase())
+(!wanted || (i.text ??= [i.r.command, i.r.code, i.r.input, i.r.message, i.r.stdout,
+i.r.stderr, i.r.work_dir, i.r.connections, i.r.changed_files].map(textOf).join('\n')
+.toLowerCase())
 .includes(wanted)));
 }
 const lanes = agents.slice(0, mostLanes).map(([who, n], i) => {
@@ -404,10 +405,11 @@ search),
 ...bars('Files changed', tally(shown, (i) => list(i.r.changed_files).map(textOf)), count,
 search));
 }
-const shapes = {__proto__: null, time: null, command: null, code: null, message: null,
-stdout: null, stderr: null, rule_begin: null, rule_end: null, cut: null, connections: null,
-changed_files: null, duration_ms: span, cpu_ms: span, peak_memory: bytes, stdout_bytes: bytes,
-stderr_bytes: bytes, command_bytes: bytes, code_bytes: bytes, input_bytes: bytes};
+const shapes = {__proto__: null, time: null, command: null, code: null, input: null,
+message: null, stdout: null, stderr: null, rule_begin: null, rule_end: null, cut: null,
+connections: null, changed_files: null, duration_ms: span, cpu_ms: span, peak_memory: bytes,
+stdout_bytes: bytes, stderr_bytes: bytes, command_bytes: bytes, code_bytes: bytes,
+input_bytes: bytes};
 const block = (title, ...kids) => [make('small', {}, title), make('pre', {tabindex: 0}, ...kids)];
 function commandOf(r) {
 const raw = new TextEncoder().encode(textOf(r.command)), a = r.rule_begin, b = r.rule_end;
@@ -429,7 +431,7 @@ shape && Number.isFinite(r[name]) ? shape(r[name]) : r[name]);
 for (const c of list(r.connections)) fact('connection', peer(c) +
 (typeof c === 'object' ? '  ' + textOf(c) : ''));
 for (const path of list(r.changed_files)) fact('changed file', path);
-const more = ['message', 'code', 'stdout', 'stderr'].filter((name) => textOf(r[name]))
+const more = ['message', 'code', 'input', 'stdout', 'stderr'].filter((name) => textOf(r[name]))
 .flatMap((name) => block(name, ...visible(r[name])));
 if (r.cut) more.push(make('p', {}, 'Some of this is cut here; the audit log may have more.'));
 return make('div', {class: 'detail'}, ...block('command', ...commandOf(r)), ...more, facts);

@@ -70,6 +70,8 @@ std::string in_markdown(const AuditRecord& record) {
   append_fenced(text, "sh"sv, head_and_tail(r.command, longest_audited_text, 0));
   if (!record.code.empty())
     append_fenced(text, ""sv, head_and_tail(record.code, longest_audited_text, 0));
+  if (!record.input.empty())
+    append_fenced(text, "text"sv, head_and_tail(record.input, longest_audited_text, 0));
   if (!r.message.empty()) append_fenced(text, "text"sv, r.message);
   append_output(text, "stdout", r.out, r.out_counts);
   append_output(text, "stderr", r.err, r.err_counts);

@@ -32,6 +32,14 @@ shell::Input input_of(ShellPrinted output) {
   return input;
 }
 
+ShellPrinted recorder_of(ShellBudget& budget, const std::vector<shell::Redirection>& redirections) {
+  for (const shell::Redirection& redirection : redirections)
+    if (redirection.fd == 1 && redirection.writes() && !budget.is_scarce() &&
+        !starts_with(redirection.target.text, "/dev/"sv))
+      return ShellPrinted(&budget);
+  return ShellPrinted(nullptr);
+}
+
 void ShellRunner::run(std::uint32_t index) {
   if (walk.budget.stopped()) return;
   const ShellNode node = walk.node(index);
@@ -74,7 +82,7 @@ void ShellRunner::run_foreground(std::uint32_t index, const ShellNode& node) {
   });
   ShellRunner inner(*this);
   inner.place.input = &input;
-  ShellPrinted printed = recorder_of(redirections);
+  ShellPrinted printed = recorder_of(walk.budget, redirections);
   const bool redirected = simple.redirects_output();
   if (redirected) inner.place.output = &printed;
   inner.run_compound(node);

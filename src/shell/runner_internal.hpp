@@ -280,14 +280,11 @@ class ShellRunner {
   std::string file_key(std::string_view path) const;
   // A file of a known path gets a text. Not where a function is defined: its calls do it.
   void write_file(std::string_view path, shell::Input text, bool append);
-  // Records what is printed to files behind >, while there is room for it.
-  ShellPrinted recorder_of(const std::vector<shell::Redirection>& redirections) const;
   // The files behind > get what was printed. `local`: that is the text of other files, which the
   // script has not written: as those, they are not looked at.
   void write_redirected(const std::vector<shell::Redirection>& redirections,
                         const ShellPrinted& printed, bool local = false);
-  // Notes the texts of files that the script has written.
-  void find_texts(std::vector<shell::Word>& words) const;
+  // Notes the text of a file that the script has written.
   void find_text(shell::Word& word) const;
 
   ShellSurroundings surroundings() const;
@@ -327,8 +324,6 @@ class ShellRunner {
   // A file that was run before with the same variables and arguments is not run again.
   void run_file(const std::string& text, const shell::Command& command, bool tolerant);
   ShellWalk::Parsed parse_text(std::string text, const shell::Command& command);
-  // Ends the walk if the text could not be read.
-  void end_text(const ShellWalk::Parsed& parsed, bool tolerant);
 };
 
 // A simple command.
@@ -378,6 +373,8 @@ inline shell::Input unknown_input() {
 bool is_command_table(std::string_view name);
 // What can be read from where this was written.
 shell::Input input_of(ShellPrinted output);
+// Records what is printed to files behind >, while there is room for it.
+ShellPrinted recorder_of(ShellBudget& budget, const std::vector<shell::Redirection>& redirections);
 // A builtin that POSIX finds before a function.
 bool is_special_builtin(std::string_view name);
 

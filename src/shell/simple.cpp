@@ -52,7 +52,7 @@ void ShellSimple::run_once() {
   ShellBudget& budget = walk_.budget;
   shell::Command command;
   expand_words(command.words);
-  runner_.find_texts(command.words);
+  for (shell::Word& word : command.words) runner_.find_text(word);
   std::uint32_t next = node_.assignments.first;
   const bool temporary = !command.words.empty() && next != no_index;
   if (temporary) scopes.open_frame();
@@ -321,7 +321,7 @@ bool filters_files(const shell::Command& command) {
 
 void ShellSimple::run_effects(const shell::Command& command) {
   ShellRunner inner(runner_);
-  ShellPrinted redirected = runner_.recorder_of(command.redirections);
+  ShellPrinted redirected = recorder_of(walk_.budget, command.redirections);
   const bool elsewhere = writes_elsewhere(command);
   if (elsewhere) inner.place.output = &redirected;
   ShellPrinted& output = *inner.place.output;

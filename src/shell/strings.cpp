@@ -6,6 +6,20 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+// Ends the walk if a text could not be read.
+void note_text_error(ShellBudget& budget, const ShellWalk::Parsed& parsed, bool tolerant) {
+  if (!parsed.failed || budget.stopped()) return;
+  if (tolerant && parsed.error.code != ErrorCode::limit) return;
+  shell::Outcome& outcome = budget.outcome;
+  outcome.complete = false;
+  outcome.error = parsed.error;
+  outcome.error.message = concat("in the string that this command runs: %", {parsed.error.message});
+}
+
+}  // namespace
+
 inline namespace inner {
 
 // A command is handed to the visitor at once. The visitor may give strings that the command runs,
@@ -67,18 +81,6 @@ void ShellRunner::write_redirected(const std::vector<shell::Redirection>& redire
     write_file(path, known ? input_of(printed) : unknown_input(),
                redirection.kind == shell::Redirection::Kind::append);
   }
-}
-
-ShellPrinted ShellRunner::recorder_of(const std::vector<shell::Redirection>& redirections) const {
-  for (const shell::Redirection& redirection : redirections)
-    if (redirection.fd == 1 && redirection.writes() && !walk.budget.is_scarce() &&
-        !starts_with(redirection.target.text, "/dev/"sv))
-      return ShellPrinted(&walk.budget);
-  return ShellPrinted(nullptr);
-}
-
-void ShellRunner::find_texts(std::vector<shell::Word>& words) const {
-  for (shell::Word& word : words) find_text(word);
 }
 
 void ShellRunner::find_text(shell::Word& word) const {
@@ -151,7 +153,7 @@ void ShellRunner::run_file(const std::string& text, const shell::Command& comman
     parsed.running = false;
     walk.scopes.left = left;
   }
-  end_text(parsed, tolerant || has_nul(text));
+  note_text_error(walk.budget, parsed, tolerant || has_nul(text));
   walk.budget.leave();
 }
 
@@ -162,7 +164,7 @@ bool ShellRunner::run_text(std::string text, const shell::Command& command, bool
   const ShellWalk::Parsed parsed = parse_text(std::move(text), command);
   if (parsed.root != no_index) run(parsed.root);
   const bool open = parsed.open && !walk.budget.stopped();
-  end_text(parsed, tolerant);
+  note_text_error(walk.budget, parsed, tolerant);
   walk.budget.leave();
   return open;
 }
@@ -184,16 +186,6 @@ ShellWalk::Parsed ShellRunner::parse_text(std::string text, const shell::Command
   shell::Outcome& outcome = walk.budget.outcome;
   outcome.dialect_dependent = outcome.dialect_dependent || parser.dialect_dependent();
   return parsed;
-}
-
-void ShellRunner::end_text(const ShellWalk::Parsed& parsed, bool tolerant) {
-  ShellBudget& budget = walk.budget;
-  if (!parsed.failed || budget.stopped()) return;
-  if (tolerant && parsed.error.code != ErrorCode::limit) return;
-  shell::Outcome& outcome = budget.outcome;
-  outcome.complete = false;
-  outcome.error = parsed.error;
-  outcome.error.message = concat("in the string that this command runs: %", {parsed.error.message});
 }
 
 // Strings that the shell expands by itself.

@@ -101,3 +101,25 @@ TEST_CASE("what is written to a command that waits for its turn is judged, too")
   first.close_input();
   CHECK(second.wait().out == "waited\n");
 }
+
+TEST_CASE("the audit log has the text that a command reads, masked and cut") {
+  const support::TempDir place;
+  support::AuditLog log;
+  LocalOptions options = in(place);
+  options.on_audit = log.callback();
+  const support::EnvironmentGuard secret("CODEEXEC_TEST_TOKEN", "sesame-open-4711");
+  options.environment.secret = {"CODEEXEC_TEST_TOKEN"};
+  const LocalExecutor here = make(options);
+  here.run(reading("bash", "git status; sudo id"));
+  here.run(reading("wc -c", std::string(4090, 'x') + "sesame-open-4711" + std::string(100, 'y')));
+  here.run(reading("true", ""));
+  const std::vector<codeexec::Json> records = log.take();
+  REQUIRE(records.size() == 3);
+  CHECK(records[0]["input"] == codeexec::Json("git status; sudo id"));
+  CHECK(records[0]["rule"] == codeexec::Json("sudo"));
+  const std::string& cut = records[1]["input"].as_string();
+  CHECK(cut.size() == 4096);
+  CHECK(!support::has(cut, "sesame"));
+  CHECK(records[1]["input_bytes"] == codeexec::Json(4206));
+  CHECK(records[2].find("input") == nullptr);
+}
