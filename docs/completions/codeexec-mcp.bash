@@ -24,9 +24,11 @@ _codeexec_mcp() {
 --allow-domains
 --deny-domains
 --private-home
+--no-private-tmp
 --unix-sockets
 --shared-memory
 --terminals
+--devices
 --pid-namespace
 --protected-paths
 --no-watch-files
@@ -161,7 +163,7 @@ _codeexec_mcp() {
     --allowed-paths|--read-only|--workspace|--venv-path|--local-skills-directory|--spill-dir|--tools-path|--skills-path) compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -d -- "$current")) ;;
     --execution-mode) words='local docker ssh slurm kubernetes command' ;;
     --policy) words='strict compat' ;;
-    --disable-rule|--ask-rule) words='sudo su chmod chown dd mkfs disk-tools mount device-write rm-protected rm-unset-variable mv-dev-null fork-bomb end-machine kill-all machine-settings plant opaque-shell-input unknown-command' ;;
+    --disable-rule|--ask-rule) words='sudo su chmod chown dd mkfs disk-tools mount device-write rm-protected rm-unset-variable mv-dev-null fork-bomb end-machine kill-all machine-settings accounts host-access plant opaque-shell-input unknown-command' ;;
     --sandbox) words='off best-effort strict' ;;
     --network) words='host none loopback allow' ;;
     --private-home) words='off command executor' ;;
