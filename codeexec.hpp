@@ -9261,26 +9261,6 @@ class ShellRunner {
   // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk. True: the
   // string ends in a construct, and all before that was run.
   bool run_text(std::string text, const shell::Command& command, bool tolerant);
-  // Expands a string as in double quotes, for the commands in it.
-  void run_expansion_text(std::string_view text);
-  // The same, if it has expansions.
-  void run_substitutions(std::string_view text);
-  // The same, if it has a subscript, which bash evaluates where it takes a text for a name.
-  void run_subscript(std::string_view text);
-  // The same, if it has a substitution: what becomes of the text is not known from here on.
-  void run_lost_text(std::string_view text);
-  // The same for a prompt, where a backslash and digits stand for a character.
-  void run_prompt_text(std::string_view text);
-  // The same for arithmetic: bash evaluates variables in it, and the subscripts they contain.
-  void run_arithmetic_text(std::string_view text);
-  // The same for subscripts in words: builtins that take names of variables evaluate them, as in
-  // unset 'a[$(command)]'.
-  void run_subscripts(const shell::Command& command);
-  // The same for a value: bash evaluates subscripts where it takes values for arithmetic or for a
-  // name, and expands some variables by itself.
-  void run_value(std::string_view name, const ShellValue& value);
-  // The same for positional parameters, before ${!#} and its like lose them.
-  void run_arguments(const std::vector<ShellText>& arguments);
   // Reports that the shell may run any text here.
   void run_anything();
   // An element of an array that is_command_table().
@@ -9357,6 +9337,41 @@ class ShellRunner {
   // A file that was run before with the same variables and arguments is not run again.
   void run_file(const std::string& text, const shell::Command& command, bool tolerant);
   ShellWalk::Parsed parse_text(std::string text, const shell::Command& command);
+};
+
+// Texts that the shell evaluates by itself, for the commands in them.
+//
+// bash takes `unset 'a[$(rm x)]'` for a subscript and expands it: the substitution runs. So a text
+// that may be expanded so is expanded as if it stood in double quotes. What that makes of it may be
+// expanded again, where it has a subscript in it: 'a[b[\$(rm x)]]'.
+class ShellEvaluation {
+ public:
+  explicit ShellEvaluation(ShellRunner& runner) : runner_(runner), walk_(runner.walk) {}
+
+  // Expands a text as in double quotes.
+  void expand(std::string_view text);
+  // The same, if it has expansions.
+  void expand_if_needed(std::string_view text);
+  // The same, if it has a subscript, which bash evaluates where it takes a text for a name.
+  void expand_subscript(std::string_view text);
+  // The same, if it has a substitution: what becomes of the text is not known from here on.
+  void expand_lost(std::string_view text);
+  // The same for a prompt, where a backslash and digits stand for a character.
+  void expand_prompt(std::string_view text);
+  // The same for arithmetic: bash evaluates variables in it, and the subscripts they contain.
+  void evaluate(std::string_view text);
+  // The same for subscripts in words: builtins that take names of variables evaluate them, as in
+  // unset 'a[$(command)]'.
+  void expand_words(const shell::Command& command);
+  // The same for a value: bash evaluates subscripts where it takes values for arithmetic or for a
+  // name, and expands some variables by itself.
+  void expand_value(std::string_view name, const ShellValue& value);
+  // The same for positional parameters, before ${!#} and its like lose them.
+  void expand_arguments(const std::vector<ShellText>& arguments);
+
+ private:
+  ShellRunner& runner_;
+  ShellWalk& walk_;
 };
 
 // A simple command.
@@ -10311,7 +10326,7 @@ void ShellBuiltin::run() {
     output_.write_unknown();
     return output_.write(concat("/%", {words_.back().text}));
   }
-  if (names_variables(verb)) runner_.run_subscripts(command_);
+  if (names_variables(verb)) ShellEvaluation(runner_).expand_words(command_);
   switch (verb) {
     case ShellVerb::alias:
       return run_alias();
@@ -10343,7 +10358,7 @@ void ShellBuiltin::run() {
       return;
     case ShellVerb::let:
       for (std::size_t i = at_ + 1; i < words_.size(); ++i)
-        runner_.run_arithmetic_text(words_[i].text);
+        ShellEvaluation(runner_).evaluate(words_[i].text);
       return;
     case ShellVerb::pop_directory:
       return set_work_dir(unknown_text());
@@ -10489,7 +10504,7 @@ void ShellBuiltin::run_declare() {
     ShellText text = word;
     text.text.erase(0, equals + 1);
     text.home = starts_with(text.text, "~"sv);
-    if (changes_value) runner_.run_value(name, scalar_value(text));
+    if (changes_value) ShellEvaluation(runner_).expand_value(name, scalar_value(text));
     const bool elements = budget_.bash() && starts_with(text.text, "("sv) &&
                           ends_with(text.text, ")"sv) && (changes_value || holds_array(name));
     // declare -a a='(b $(c))' is a=(b $(c)).
@@ -10525,7 +10540,7 @@ void ShellBuiltin::run_unset() {
 
 void ShellBuiltin::run_compgen() {
   for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
-    runner_.run_substitutions(words_[i].text);
+    ShellEvaluation(runner_).expand_if_needed(words_[i].text);
     if (ends_with(words_[i].text, "C"sv) && i + 1 < words_.size())
       runner_.run_text(words_[i + 1].text, command_, true);
   }
@@ -10566,7 +10581,7 @@ void ShellBuiltin::run_set() {
   if (!given && i >= words_.size()) return;
   ShellValue value = empty_array();
   for (; i < words_.size(); ++i) value.elements.push_back(words_[i]);
-  runner_.run_arguments(value.elements);
+  ShellEvaluation(runner_).expand_arguments(value.elements);
   runner_.assign(positional_key, std::move(value));
 }
 
@@ -11217,7 +11232,7 @@ void ShellRunner::run_compound(const ShellNode& node) {
       return run_if(node);
     case ShellNode::Kind::arithmetic_for:
       walk.scopes.for_each_choice(
-          [&] { run_arithmetic_text(expand_single(walk.item(node.words, 0)).text); });
+          [&] { ShellEvaluation(*this).evaluate(expand_single(walk.item(node.words, 0)).text); });
       return run_rounds(node, ShellVariable());
     case ShellNode::Kind::loop:
       return run_rounds(node, ShellVariable());
@@ -11357,7 +11372,8 @@ void ShellRunner::run_for(const ShellNode& node) {
     inner.place.defined = true;
   }
   for (const ShellVariable& part : parts) {
-    for (const ShellValue& value : part.values) inner.run_value(node.name, value);
+    for (const ShellValue& value : part.values)
+      ShellEvaluation(inner).expand_value(node.name, value);
     if (steers_programs(node.name)) inner.report_assignment(node, node.name, part);
     inner.run_rounds(node, part);
   }
@@ -11389,9 +11405,9 @@ void ShellRunner::run_test(const ShellNode& node) {
     command.words.push_back(plain_word(numbers ? "))" : "]]"));
     report(node, command);
     if (numbers)
-      run_arithmetic_text(command.words[1].text);
+      ShellEvaluation(*this).evaluate(command.words[1].text);
     else
-      run_subscripts(command);
+      ShellEvaluation(*this).expand_words(command);
   });
 }
 
@@ -11992,6 +12008,143 @@ bool take_slice(const ShellPart& part, std::string_view operand, ShellParameter&
   return true;
 }
 
+}  // inner
+
+// shell/evaluation.cpp ----------------------------------------------------------------------------
+// The walker: texts that the shell evaluates by itself.
+
+namespace {
+
+// Behind the bracket that opens a subscript, or npos.
+std::size_t find_subscript(std::string_view text) {
+  for (std::size_t open = text.find('['); open != std::string_view::npos;
+       open = text.find('[', open + 1))
+    if (open > 0 && is_name_char(text[open - 1])) return open + 1;
+  return std::string_view::npos;
+}
+
+bool has_subscript(std::string_view text) { return find_subscript(text) != std::string_view::npos; }
+
+bool has_expansion(std::string_view text) {
+  return text.find_first_of("$`") != std::string_view::npos;
+}
+
+bool has_substitution(std::string_view text) {
+  return text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos;
+}
+
+// In a prompt \044 is a dollar sign.
+std::string with_octal_decoded(std::string_view text) {
+  std::string decoded;
+  for (std::size_t at = 0; at < text.size();) {
+    const char next = at + 1 < text.size() ? text[at + 1] : '\0';
+    if (text[at] == '\\' && next >= '0' && next <= '7')
+      decoded += static_cast<char>(read_digits(text, ++at, 3, 8) & 0xff);
+    else
+      decoded += text[at++];
+  }
+  return decoded;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void ShellEvaluation::expand(std::string_view text) {
+  ShellBudget& budget = walk_.budget;
+  if (!budget.charge(text.size()) || !budget.enter(walk_.here_begin)) return;
+  walk_.syntax.most_simple = 4 * budget.options.limits.max_written;
+  const std::string_view kept = walk_.syntax.keep(std::string(text));
+  const auto begin = static_cast<std::uint32_t>(walk_.here_begin);
+  const auto end = static_cast<std::uint32_t>(walk_.here_end);
+  ShellParser parser(walk_.syntax, budget.options, kept, {begin, end, false}, budget.depth);
+  const std::uint32_t word = parser.parse_here_document_body();
+  budget.outcome.dialect_dependent |= parser.dialect_dependent();
+  if (parser.failed() && parser.error().code == ErrorCode::limit)
+    budget.stop(ErrorCode::limit, parser.error().message, walk_.here_begin);
+  walk_.scopes.for_each_choice([&] {
+    walk_.scopes.open_frame();
+    const ShellText made = runner_.expand_single(word);
+    walk_.scopes.merge_maybe(walk_.scopes.take_frame());
+    // The first bracket is that of what has been evaluated now.
+    const std::size_t inner = find_subscript(made.text);
+    if (inner == std::string::npos || made.text == kept) return;
+    expand_subscript(std::string_view(made.text).substr(inner));
+  });
+  budget.leave();
+}
+
+void ShellEvaluation::expand_if_needed(std::string_view text) {
+  if (has_expansion(text)) expand(text);
+}
+
+void ShellEvaluation::expand_subscript(std::string_view text) {
+  // What variables make of a subscript is evaluated, but only a subscript in it is expanded.
+  const bool nested = text.find('[') != text.rfind('[');
+  if (has_subscript(text) && (nested || has_substitution(text))) expand_if_needed(text);
+}
+
+void ShellEvaluation::expand_lost(std::string_view text) {
+  if (!has_substitution(text)) return;
+  ShellRunner inner(runner_);
+  inner.place.defined = true;
+  ShellEvaluation(inner).expand(text);
+}
+
+void ShellEvaluation::expand_prompt(std::string_view text) {
+  const std::string decoded = with_octal_decoded(text);
+  if (decoded != text) expand_if_needed(decoded);
+  expand_if_needed(text);
+}
+
+void ShellEvaluation::evaluate(std::string_view text) {
+  const bool assigns = text.find('=') != std::string_view::npos ||
+                       text.find("++") != std::string_view::npos ||
+                       text.find("--") != std::string_view::npos;
+  expand_if_needed(text);
+  for (std::size_t at = 0; at < text.size() && !walk_.budget.stopped();) {
+    std::size_t end = at;
+    while (end < text.size() && is_name_char(text[end])) ++end;
+    if (end > at && is_name_start(text[at])) {
+      const std::string_view name = text.substr(at, end - at);
+      std::vector<std::string> texts;
+      for (const ShellValue& value : walk_.scopes.read(name).values)
+        for (const ShellText& element : value.elements)
+          if (has_expansion(element.text)) texts.push_back(std::string(element.text));
+      for (const std::string& one : texts) expand(one);
+      if (assigns) runner_.assign_unknown(name);
+    }
+    at = std::max(end, at + 1);
+  }
+}
+
+void ShellEvaluation::expand_words(const shell::Command& command) {
+  for (const shell::Word& word : command.words) expand_subscript(word.text);
+}
+
+void ShellEvaluation::expand_arguments(const std::vector<ShellText>& arguments) {
+  if (walk_.budget.bash())
+    for (const ShellText& argument : arguments)
+      if (has_subscript(argument.text)) expand_lost(argument.text);
+}
+
+void ShellEvaluation::expand_value(std::string_view name, const ShellValue& value) {
+  const bool prompt = is_any(name, "PS0", "PS1", "PS2", "PS4", "BASH_ENV", "ENV");
+  for (const ShellText& element : value.elements) {
+    if (name == "PS4"sv && element.text == unknown_part && !value.environment)
+      runner_.run_anything();
+    if (prompt)
+      expand_prompt(element.text);
+    else if (walk_.budget.bash())
+      expand_subscript(element.text);
+    // declare -l stores it in small letters.
+    if (walk_.scopes.has_attribute(name, 'i') && has_subscript(element.text))
+      expand_if_needed(in_lower_case(element.text));
+    // A reference may be the name of a prompt.
+    if (walk_.scopes.uses_references()) expand_lost(element.text);
+  }
+}
+
 // shell/expansion.cpp -----------------------------------------------------------------------------
 // The walker: from the parts of a word to fields.
 
@@ -12180,7 +12333,7 @@ void ShellExpander::expand_process(const ShellPart& part) {
 void ShellExpander::expand_arithmetic(const ShellPart& part) {
   const ShellText text = runner_.expand_single(part.operand);
   long long number = 0;
-  runner_.run_arithmetic_text(text.text);
+  ShellEvaluation(runner_).evaluate(text.text);
   // A number as it stands; one with a 0 in front is octal.
   if (text.assumed || !read_integer(text.text, number) || text.text[0] == '0')
     return add_unknown(true);
@@ -12412,7 +12565,7 @@ void ShellNames::call(const ShellRunner& caller, const shell::Command& command,
   shell::Input input = command.input;
   ShellRunner runner(caller);
   runner.place.input = &input;
-  runner.run_arguments(given.values[0].elements);
+  ShellEvaluation(runner).expand_arguments(given.values[0].elements);
   // A body may define another one.
   const std::size_t count = bodies.size();
   for (std::size_t i = 0; i < count; ++i) {
@@ -13319,7 +13472,7 @@ void ShellExpander::edit(const ShellPart& part, ShellParameter& parameter) {
   using State = ShellParameter::State;
   const ShellText operand = runner_.expand_single(part.operand);
   if (part.operation == '@' && operand.text == "P") run_prompt(parameter);
-  if (part.operation == ':' && walk_.budget.bash()) runner_.run_arithmetic_text(operand.text);
+  if (part.operation == ':' && walk_.budget.bash()) ShellEvaluation(runner_).evaluate(operand.text);
   if (parameter.state != State::set) return;
   bool known = operand.known() && is_plain_pattern(walk_.syntax, part, operand.text);
   if (part.operation == ':' && parameter.many) {
@@ -13332,7 +13485,8 @@ void ShellExpander::edit(const ShellPart& part, ShellParameter& parameter) {
   if (known) return;
   parameter.state = State::unknown;
   // Whatever is left of it may be evaluated later.
-  for (const ShellText& element : parameter.elements) runner_.run_lost_text(element.text);
+  for (const ShellText& element : parameter.elements)
+    ShellEvaluation(runner_).expand_lost(element.text);
 }
 
 // ${name@P}: the value is expanded as a prompt.
@@ -13341,7 +13495,7 @@ void ShellExpander::run_prompt(const ShellParameter& parameter) {
   bool known = parameter.state != ShellParameter::State::unknown;
   for (const ShellText& element : parameter.elements) {
     known = known && element.known();
-    runner_.run_prompt_text(element.text);
+    ShellEvaluation(runner_).expand_prompt(element.text);
   }
   if (!known) runner_.run_anything();
 }
@@ -13497,7 +13651,7 @@ ShellParameter ShellParameters::element(const ShellPart& part) {
   long long index = 0;
   const bool number = read_decimal(subscript.text, index);
   const bool all = is_any(subscript.text, "@", "*");
-  if (!number && !all && walk_.budget.bash()) runner_.run_arithmetic_text(subscript.text);
+  if (!number && !all && walk_.budget.bash()) ShellEvaluation(runner_).evaluate(subscript.text);
   const ShellValue& value = walk_.scopes.value_of(part.text);
   if (all) {
     parameter.many = true;
@@ -13532,7 +13686,8 @@ ShellParameter ShellParameters::indirect(const ShellPart& part) {
   direct.indirect = false;
   direct.operation = 0;
   const ShellParameter named = read(direct);
-  for (const ShellText& element : named.elements) runner_.run_subscript(element.text);
+  for (const ShellText& element : named.elements)
+    ShellEvaluation(runner_).expand_subscript(element.text);
   const bool prefix =
       part.operand != no_index && size(walk_.syntax.words[part.operand].parts) == 0;  // ${!name*}
   if (prefix || named.state != ShellParameter::State::set || named.elements.size() != 1 ||
@@ -13753,8 +13908,8 @@ void ShellPrinter::run_printf() {
   if (i < words_.size()) ShellPrinter(inner, command_, at_).print(i);
   if (variable.empty()) return output_.append(printed);
   if (has_nul(printed.text))
-    for (const shell::Word& word : words_) runner_.run_lost_text(word.text);
-  runner_.run_subscript(variable);
+    for (const shell::Word& word : words_) ShellEvaluation(runner_).expand_lost(word.text);
+  ShellEvaluation(runner_).expand_subscript(variable);
   if (is_name(variable))
     runner_.assign(variable, scalar_value(std::move(printed)));
   else
@@ -13903,9 +14058,9 @@ void ShellBuiltin::run_read() {
   // What is read may be evaluated later.
   if (command_.input.kind == shell::Input::Kind::known) {
     std::string text(std::string_view(command_.input.text));
-    runner_.run_subscript(text);
+    ShellEvaluation(runner_).expand_subscript(text);
     text.erase(std::remove(text.begin(), text.end(), '\\'), text.end());
-    if (text.size() < command_.input.text.size()) runner_.run_subscript(text);
+    if (text.size() < command_.input.text.size()) ShellEvaluation(runner_).expand_subscript(text);
   }
   runner_.assign_unknown("REPLY"sv);
   runner_.assign_unknown("MAPFILE"sv);
@@ -13964,7 +14119,8 @@ void ShellBuiltin::assign_read(const std::vector<std::string_view>& names,
     if (read[i].values.size() == 1) {
       runner_.assign(names[i], std::move(read[i].values[0]));
     } else if (!scopes_.has_attribute(names[i], 'r') && !scopes_.has_attribute(names[i], 'i')) {
-      for (const ShellValue& value : read[i].values) runner_.run_value(names[i], value);
+      for (const ShellValue& value : read[i].values)
+        ShellEvaluation(runner_).expand_value(names[i], value);
       scopes_.set(names[i], std::move(read[i]));
     }
   }
@@ -14519,7 +14675,7 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
 ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellValue value) {
   ShellValue whole = walk_.scopes.value_of(assignment.name);
   const ShellText subscript = runner_.expand_single(assignment.subscript);
-  runner_.run_arithmetic_text(subscript.text);
+  ShellEvaluation(runner_).evaluate(subscript.text);
   walk_.budget.charge(whole.elements.size());
   if (whole.unset) whole = ShellValue();
   whole.array = whole.array || whole.environment;
@@ -14581,7 +14737,7 @@ bool ShellSimple::put_subscripted(std::uint32_t index, ShellValue& array) {
   if (close == std::string::npos && !adds) return false;
   const std::string subscript = adds ? std::string() : text.text.substr(1, close - 1);
   text.text.erase(0, close + 2);
-  runner_.run_arithmetic_text(subscript);
+  ShellEvaluation(runner_).evaluate(subscript);
   walk_.budget.charge(array.put(subscript, std::move(text)));
   return true;
 }
@@ -14823,7 +14979,7 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
   for (std::size_t i = 1; i < payload.arguments.size(); ++i)
     arguments.elements.push_back(payload.arguments[i]);
   if (!payload.arguments.empty()) scopes.assign("0"sv, scalar_value(payload.arguments[0]));
-  inner.run_arguments(arguments.elements);
+  ShellEvaluation(inner).expand_arguments(arguments.elements);
   scopes.assign(positional_key, std::move(arguments));
   if (payload.file) {
     inner.run_file(payload.text, command, tolerant);
@@ -14883,141 +15039,6 @@ ShellWalk::Parsed ShellRunner::parse_text(std::string text, const shell::Command
   return parsed;
 }
 
-// Strings that the shell expands by itself.
-//
-// bash takes `unset 'a[$(rm x)]'` for a subscript and expands it: the substitution runs. So a
-// string that may be expanded so is expanded as if it stood in double quotes. What that makes of it
-// may be expanded again, where it has a subscript in it: 'a[b[\$(rm x)]]'.
-
-namespace {
-
-// Behind the bracket that opens a subscript, or npos.
-std::size_t find_subscript(std::string_view text) {
-  for (std::size_t open = text.find('['); open != std::string_view::npos;
-       open = text.find('[', open + 1))
-    if (open > 0 && is_name_char(text[open - 1])) return open + 1;
-  return std::string_view::npos;
-}
-
-bool has_subscript(std::string_view text) { return find_subscript(text) != std::string_view::npos; }
-
-bool has_expansion(std::string_view text) {
-  return text.find_first_of("$`") != std::string_view::npos;
-}
-
-bool has_substitution(std::string_view text) {
-  return text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos;
-}
-
-// In a prompt \044 is a dollar sign.
-std::string with_octal_decoded(std::string_view text) {
-  std::string decoded;
-  for (std::size_t at = 0; at < text.size();) {
-    const char next = at + 1 < text.size() ? text[at + 1] : '\0';
-    if (text[at] == '\\' && next >= '0' && next <= '7')
-      decoded += static_cast<char>(read_digits(text, ++at, 3, 8) & 0xff);
-    else
-      decoded += text[at++];
-  }
-  return decoded;
-}
-
-}  // namespace
-
-void ShellRunner::run_expansion_text(std::string_view text) {
-  ShellBudget& budget = walk.budget;
-  if (!budget.charge(text.size()) || !budget.enter(walk.here_begin)) return;
-  walk.syntax.most_simple = 4 * budget.options.limits.max_written;
-  const std::string_view kept = walk.syntax.keep(std::string(text));
-  const auto begin = static_cast<std::uint32_t>(walk.here_begin);
-  const auto end = static_cast<std::uint32_t>(walk.here_end);
-  ShellParser parser(walk.syntax, budget.options, kept, {begin, end, false}, budget.depth);
-  const std::uint32_t word = parser.parse_here_document_body();
-  budget.outcome.dialect_dependent |= parser.dialect_dependent();
-  if (parser.failed() && parser.error().code == ErrorCode::limit)
-    budget.stop(ErrorCode::limit, parser.error().message, walk.here_begin);
-  walk.scopes.for_each_choice([&] {
-    walk.scopes.open_frame();
-    const ShellText made = expand_single(word);
-    walk.scopes.merge_maybe(walk.scopes.take_frame());
-    // The first bracket is that of what has been evaluated now.
-    const std::size_t inner = find_subscript(made.text);
-    if (inner == std::string::npos || made.text == kept) return;
-    run_subscript(std::string_view(made.text).substr(inner));
-  });
-  budget.leave();
-}
-
-void ShellRunner::run_substitutions(std::string_view text) {
-  if (has_expansion(text)) run_expansion_text(text);
-}
-
-void ShellRunner::run_subscript(std::string_view text) {
-  // What variables make of a subscript is evaluated, but only a subscript in it is expanded.
-  const bool nested = text.find('[') != text.rfind('[');
-  if (has_subscript(text) && (nested || has_substitution(text))) run_substitutions(text);
-}
-
-void ShellRunner::run_lost_text(std::string_view text) {
-  if (!has_substitution(text)) return;
-  ShellRunner inner(*this);
-  inner.place.defined = true;
-  inner.run_expansion_text(text);
-}
-
-void ShellRunner::run_prompt_text(std::string_view text) {
-  const std::string decoded = with_octal_decoded(text);
-  if (decoded != text) run_substitutions(decoded);
-  run_substitutions(text);
-}
-
-void ShellRunner::run_arithmetic_text(std::string_view text) {
-  const bool assigns = text.find('=') != std::string_view::npos ||
-                       text.find("++") != std::string_view::npos ||
-                       text.find("--") != std::string_view::npos;
-  run_substitutions(text);
-  for (std::size_t at = 0; at < text.size() && !walk.budget.stopped();) {
-    std::size_t end = at;
-    while (end < text.size() && is_name_char(text[end])) ++end;
-    if (end > at && is_name_start(text[at])) {
-      const std::string_view name = text.substr(at, end - at);
-      std::vector<std::string> texts;
-      for (const ShellValue& value : walk.scopes.read(name).values)
-        for (const ShellText& element : value.elements)
-          if (has_expansion(element.text)) texts.push_back(std::string(element.text));
-      for (const std::string& one : texts) run_expansion_text(one);
-      if (assigns) assign_unknown(name);
-    }
-    at = std::max(end, at + 1);
-  }
-}
-
-void ShellRunner::run_subscripts(const shell::Command& command) {
-  for (const shell::Word& word : command.words) run_subscript(word.text);
-}
-
-void ShellRunner::run_arguments(const std::vector<ShellText>& arguments) {
-  if (walk.budget.bash())
-    for (const ShellText& argument : arguments)
-      if (has_subscript(argument.text)) run_lost_text(argument.text);
-}
-
-void ShellRunner::run_value(std::string_view name, const ShellValue& value) {
-  const bool prompt = is_any(name, "PS0", "PS1", "PS2", "PS4", "BASH_ENV", "ENV");
-  for (const ShellText& element : value.elements) {
-    if (name == "PS4"sv && element.text == unknown_part && !value.environment) run_anything();
-    if (prompt)
-      run_prompt_text(element.text);
-    else if (walk.budget.bash())
-      run_subscript(element.text);
-    // declare -l stores it in small letters.
-    if (walk.scopes.has_attribute(name, 'i') && has_subscript(element.text))
-      run_substitutions(in_lower_case(element.text));
-    // A reference may be the name of a prompt.
-    if (walk.scopes.uses_references()) run_lost_text(element.text);
-  }
-}
-
 void ShellRunner::run_here(std::string text) {
   shell::Command command;
   command.begin = walk.here_begin;
@@ -15040,7 +15061,7 @@ void ShellRunner::run_table_entry(std::string_view table, std::string_view name,
 }
 
 void ShellRunner::assign(std::string_view name, ShellValue&& value) {
-  if (is_name(name)) run_value(name, value);
+  if (is_name(name)) ShellEvaluation(*this).expand_value(name, value);
   if (walk.budget.bash() && is_command_table(name))
     run_table_entry(name, unknown_part, unknown_part);
   walk.scopes.assign(name, std::move(value));
@@ -24867,10 +24888,9 @@ void run_written_file(Subject& subject, const Form& form) {
 }
 
 void note_fetched(Subject& subject, const FileProgram& program, const Form& form) {
-  using Operands = FileProgram::Operands;
   const std::string_view name = form.size > 0 ? base_name(form.words[0].text) : "";
   if (!is_any(name, "curl", "wget") || form.holes) return;
-  bool named = program.operands == Operands::unpack;
+  bool named = program.operands == FileProgram::Operands::unpack;
   for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
     named = named || (name == "curl"sv && each.is(program.modes));
     if (each.part.word && each.is(program.writes))
@@ -40107,7 +40127,7 @@ struct Executor::Admission {
 
   void fail(const Error& error, const char* step);
   // Takes no memory.
-  void fail_without_memory();
+  void fail_for_memory();
   void reject(std::string_view rule, const char* message, Pieces values = {}, std::size_t begin = 0,
               std::size_t end = 0);
 };
@@ -41114,7 +41134,7 @@ Execution Executor::start(const Command& command) const {
     waits = !gate_->slots.take_free(gate_->options.max_concurrent);
     if (!waits) gate_->own_slot(*admission);
   };
-  if (!enough_memory(decide)) admission->fail_without_memory();
+  if (!enough_memory(decide)) admission->fail_for_memory();
   if (waits && enqueue(command, admission, execution.state_)) return execution;
   launch(command, *admission, execution.state_);
   return execution;
@@ -41131,7 +41151,7 @@ bool Executor::enqueue(const Command& command, std::unique_ptr<Admission>& admis
       admission->fail(system_error(error, "cannot start the thread for processes"),
                       step_name(SpawnStep::setup));
   });
-  if (!has_memory) admission->fail_without_memory();
+  if (!has_memory) admission->fail_for_memory();
   Process::Reactor::let_go(std::move(reactor));
   return has_memory && error == 0;
 }
@@ -41155,7 +41175,7 @@ Execution Executor::start(std::string_view script) const {
 void Executor::launch(const Command& command, Admission& admission,
                       const std::shared_ptr<Execution::State>& state) const {
   if (admission.admitted() && !enough_memory([&] { admission.prepare(*this, command); }))
-    admission.fail_without_memory();
+    admission.fail_for_memory();
   const bool is_admitted = admission.admitted();
   Result& known = *state->known;
   known = std::move(admission.result);
@@ -41279,7 +41299,7 @@ void Executor::Queued::leave() {
 
 void Executor::Queued::begin() {
   const auto own_slot = [this] { executor_->gate_->own_slot(*admission_); };
-  if (!enough_memory(own_slot)) admission_->fail_without_memory();
+  if (!enough_memory(own_slot)) admission_->fail_for_memory();
   start(true);
   leave();
 }
@@ -41305,7 +41325,7 @@ void Executor::Queued::start(bool has_slot) {
       executor_->gate_->reject_waiting(command_, is_cancelled, *admission_);
     if (!state) state = new_shared<Execution::State>();
   };
-  if (!enough_memory(reject)) admission_->fail_without_memory();
+  if (!enough_memory(reject)) admission_->fail_for_memory();
   if (!state)  // there is no handle, either
     return executor_->gate_->close(admission_->result, command_, std::move(admission_->time));
   executor_->launch(command_, *admission_, state);
@@ -41553,9 +41573,9 @@ void Executor::Admission::fail(const Error& error, const char* step) {
 }
 
 // Whatever was found before: it does not run.
-void Executor::Admission::fail_without_memory() {
+void Executor::Admission::fail_for_memory() {
   result.rule.clear();
-  inner::fail_without_memory(result);
+  fail_without_memory(result);
 }
 
 // A rule refuses the command. `begin` and `end` are bytes of the command as it was given: mask()
@@ -41939,7 +41959,7 @@ void Executor::Gate::reject_waiting(const Command& command, bool is_cancelled,
 
 Result Executor::Gate::not_started_without_memory(const Command& command) const {
   Result result;
-  inner::fail_without_memory(result);
+  fail_without_memory(result);
   std::string time;
   (void)enough_memory([&] {
     time = utc_timestamp();
@@ -41965,7 +41985,7 @@ Result Executor::run(const Command& command) const {
   };
   Result& result = admission.result;
   if (!enough_memory(make)) {
-    admission.fail_without_memory();
+    admission.fail_for_memory();
   } else if (run) {
     static_cast<ProcessResult&>(result) = run->run();
     run.reset();
@@ -42668,6 +42688,19 @@ class CommandNetwork {
   CommandNetwork& operator=(const CommandNetwork&) = default;
 };
 
+// The ports that commands of an executor have in their network, for its proxy: a port shows whose a
+// connection is. The lowest that is free comes first. Any thread may use it.
+class ProxyPorts {
+ public:
+  // 0: all are taken.
+  std::uint16_t take();
+  void give_back(std::uint16_t port);
+
+ private:
+  std::mutex mutex_ = {};
+  std::vector<bool> taken_ = {};
+};
+
 CODEEXEC_INNER {
 
 // The most connections of all commands: each takes two descriptors.
@@ -42686,19 +42719,6 @@ Expected<std::shared_ptr<CommandNetwork>> make_network(const ExecutorOptions& op
 
 // For a model, with the meaning of 127.0.0.1. Empty without a network.
 std::string describe_network(const std::shared_ptr<CommandNetwork>& network, const char* loopback);
-
-// The ports that commands of an executor have in their network, for its proxy: a port shows whose a
-// connection is. The lowest that is free comes first. Any thread may use it.
-class ProxyPorts {
- public:
-  // 0: all are taken.
-  std::uint16_t take();
-  void give_back(std::uint16_t port);
-
- private:
-  std::mutex mutex_ = {};
-  std::vector<bool> taken_ = {};
-};
 
 // Each has the result show what the command did over the network, and does nothing without one.
 // Of a command here: the network serves its socket. Returns the port of that, or 0.
@@ -43210,6 +43230,24 @@ std::shared_ptr<ServedCommand> serve_by(const std::shared_ptr<CommandNetwork>& n
 
 }  // namespace
 
+std::uint16_t ProxyPorts::take() {
+  constexpr std::size_t most = 4096;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto free = std::find(taken_.begin(), taken_.end(), false);
+  const auto index = static_cast<std::size_t>(free - taken_.begin());
+  if (index == most) return 0;
+  if (free == taken_.end())
+    taken_.push_back(true);
+  else
+    *free = true;
+  return static_cast<std::uint16_t>(proxy_port + index);
+}
+
+void ProxyPorts::give_back(std::uint16_t port) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  taken_[port - proxy_port] = false;
+}
+
 CODEEXEC_INNER {
 
 Expected<std::shared_ptr<CommandNetwork>> make_network(const ExecutorOptions& options,
@@ -43238,24 +43276,6 @@ std::string describe_network(const std::shared_ptr<CommandNetwork>& network, con
       " The network reaches nothing but these, through a proxy that variables such as "
       "HTTPS_PROXY name, and 127.0.0.1 within %: %.",
       {loopback, to_utf8(network->allowed())});
-}
-
-std::uint16_t ProxyPorts::take() {
-  constexpr std::size_t most = 4096;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto free = std::find(taken_.begin(), taken_.end(), false);
-  const auto index = static_cast<std::size_t>(free - taken_.begin());
-  if (index == most) return 0;
-  if (free == taken_.end())
-    taken_.push_back(true);
-  else
-    *free = true;
-  return static_cast<std::uint16_t>(proxy_port + index);
-}
-
-void ProxyPorts::give_back(std::uint16_t port) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  taken_[port - proxy_port] = false;
 }
 
 std::uint16_t listen_by(const std::shared_ptr<CommandNetwork>& network,

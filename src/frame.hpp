@@ -257,6 +257,7 @@
 #include "shell/control.cpp"
 #include "shell/dollar.cpp"
 #include "shell/editing.cpp"
+#include "shell/evaluation.cpp"
 #include "shell/expansion.cpp"
 #include "shell/files.cpp"
 #include "shell/functions.cpp"

@@ -118,7 +118,7 @@ Execution Executor::start(const Command& command) const {
     waits = !gate_->slots.take_free(gate_->options.max_concurrent);
     if (!waits) gate_->own_slot(*admission);
   };
-  if (!enough_memory(decide)) admission->fail_without_memory();
+  if (!enough_memory(decide)) admission->fail_for_memory();
   if (waits && enqueue(command, admission, execution.state_)) return execution;
   launch(command, *admission, execution.state_);
   return execution;
@@ -135,7 +135,7 @@ bool Executor::enqueue(const Command& command, std::unique_ptr<Admission>& admis
       admission->fail(system_error(error, "cannot start the thread for processes"),
                       step_name(SpawnStep::setup));
   });
-  if (!has_memory) admission->fail_without_memory();
+  if (!has_memory) admission->fail_for_memory();
   Process::Reactor::let_go(std::move(reactor));
   return has_memory && error == 0;
 }
@@ -159,7 +159,7 @@ Execution Executor::start(std::string_view script) const {
 void Executor::launch(const Command& command, Admission& admission,
                       const std::shared_ptr<Execution::State>& state) const {
   if (admission.admitted() && !enough_memory([&] { admission.prepare(*this, command); }))
-    admission.fail_without_memory();
+    admission.fail_for_memory();
   const bool is_admitted = admission.admitted();
   Result& known = *state->known;
   known = std::move(admission.result);
@@ -283,7 +283,7 @@ void Executor::Queued::leave() {
 
 void Executor::Queued::begin() {
   const auto own_slot = [this] { executor_->gate_->own_slot(*admission_); };
-  if (!enough_memory(own_slot)) admission_->fail_without_memory();
+  if (!enough_memory(own_slot)) admission_->fail_for_memory();
   start(true);
   leave();
 }
@@ -309,7 +309,7 @@ void Executor::Queued::start(bool has_slot) {
       executor_->gate_->reject_waiting(command_, is_cancelled, *admission_);
     if (!state) state = new_shared<Execution::State>();
   };
-  if (!enough_memory(reject)) admission_->fail_without_memory();
+  if (!enough_memory(reject)) admission_->fail_for_memory();
   if (!state)  // there is no handle, either
     return executor_->gate_->close(admission_->result, command_, std::move(admission_->time));
   executor_->launch(command_, *admission_, state);

@@ -75,9 +75,9 @@ void Executor::Admission::fail(const Error& error, const char* step) {
 }
 
 // Whatever was found before: it does not run.
-void Executor::Admission::fail_without_memory() {
+void Executor::Admission::fail_for_memory() {
   result.rule.clear();
-  inner::fail_without_memory(result);
+  fail_without_memory(result);
 }
 
 // A rule refuses the command. `begin` and `end` are bytes of the command as it was given: mask()
@@ -461,7 +461,7 @@ void Executor::Gate::reject_waiting(const Command& command, bool is_cancelled,
 
 Result Executor::Gate::not_started_without_memory(const Command& command) const {
   Result result;
-  inner::fail_without_memory(result);
+  fail_without_memory(result);
   std::string time;
   (void)enough_memory([&] {
     time = utc_timestamp();
@@ -487,7 +487,7 @@ Result Executor::run(const Command& command) const {
   };
   Result& result = admission.result;
   if (!enough_memory(make)) {
-    admission.fail_without_memory();
+    admission.fail_for_memory();
   } else if (run) {
     static_cast<ProcessResult&>(result) = run->run();
     run.reset();

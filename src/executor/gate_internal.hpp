@@ -117,7 +117,7 @@ struct Executor::Admission {
 
   void fail(const Error& error, const char* step);
   // Takes no memory.
-  void fail_without_memory();
+  void fail_for_memory();
   void reject(std::string_view rule, const char* message, Pieces values = {}, std::size_t begin = 0,
               std::size_t end = 0);
 };

@@ -74,6 +74,24 @@ std::shared_ptr<ServedCommand> serve_by(const std::shared_ptr<CommandNetwork>& n
 
 }  // namespace
 
+std::uint16_t ProxyPorts::take() {
+  constexpr std::size_t most = 4096;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto free = std::find(taken_.begin(), taken_.end(), false);
+  const auto index = static_cast<std::size_t>(free - taken_.begin());
+  if (index == most) return 0;
+  if (free == taken_.end())
+    taken_.push_back(true);
+  else
+    *free = true;
+  return static_cast<std::uint16_t>(proxy_port + index);
+}
+
+void ProxyPorts::give_back(std::uint16_t port) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  taken_[port - proxy_port] = false;
+}
+
 inline namespace inner {
 
 Expected<std::shared_ptr<CommandNetwork>> make_network(const ExecutorOptions& options,
@@ -102,24 +120,6 @@ std::string describe_network(const std::shared_ptr<CommandNetwork>& network, con
       " The network reaches nothing but these, through a proxy that variables such as "
       "HTTPS_PROXY name, and 127.0.0.1 within %: %.",
       {loopback, to_utf8(network->allowed())});
-}
-
-std::uint16_t ProxyPorts::take() {
-  constexpr std::size_t most = 4096;
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto free = std::find(taken_.begin(), taken_.end(), false);
-  const auto index = static_cast<std::size_t>(free - taken_.begin());
-  if (index == most) return 0;
-  if (free == taken_.end())
-    taken_.push_back(true);
-  else
-    *free = true;
-  return static_cast<std::uint16_t>(proxy_port + index);
-}
-
-void ProxyPorts::give_back(std::uint16_t port) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  taken_[port - proxy_port] = false;
 }
 
 std::uint16_t listen_by(const std::shared_ptr<CommandNetwork>& network,

@@ -40,6 +40,19 @@ class CommandNetwork {
   CommandNetwork& operator=(const CommandNetwork&) = default;
 };
 
+// The ports that commands of an executor have in their network, for its proxy: a port shows whose a
+// connection is. The lowest that is free comes first. Any thread may use it.
+class ProxyPorts {
+ public:
+  // 0: all are taken.
+  std::uint16_t take();
+  void give_back(std::uint16_t port);
+
+ private:
+  std::mutex mutex_ = {};
+  std::vector<bool> taken_ = {};
+};
+
 inline namespace inner {
 
 // The most connections of all commands: each takes two descriptors.
@@ -58,19 +71,6 @@ Expected<std::shared_ptr<CommandNetwork>> make_network(const ExecutorOptions& op
 
 // For a model, with the meaning of 127.0.0.1. Empty without a network.
 std::string describe_network(const std::shared_ptr<CommandNetwork>& network, const char* loopback);
-
-// The ports that commands of an executor have in their network, for its proxy: a port shows whose a
-// connection is. The lowest that is free comes first. Any thread may use it.
-class ProxyPorts {
- public:
-  // 0: all are taken.
-  std::uint16_t take();
-  void give_back(std::uint16_t port);
-
- private:
-  std::mutex mutex_ = {};
-  std::vector<bool> taken_ = {};
-};
 
 // Each has the result show what the command did over the network, and does nothing without one.
 // Of a command here: the network serves its socket. Returns the port of that, or 0.

@@ -55,10 +55,9 @@ void run_written_file(Subject& subject, const Form& form) {
 }
 
 void note_fetched(Subject& subject, const FileProgram& program, const Form& form) {
-  using Operands = FileProgram::Operands;
   const std::string_view name = form.size > 0 ? base_name(form.words[0].text) : "";
   if (!is_any(name, "curl", "wget") || form.holes) return;
-  bool named = program.operands == Operands::unpack;
+  bool named = program.operands == FileProgram::Operands::unpack;
   for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
     named = named || (name == "curl"sv && each.is(program.modes));
     if (each.part.word && each.is(program.writes))

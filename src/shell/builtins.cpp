@@ -161,7 +161,7 @@ void ShellBuiltin::run() {
     output_.write_unknown();
     return output_.write(concat("/%", {words_.back().text}));
   }
-  if (names_variables(verb)) runner_.run_subscripts(command_);
+  if (names_variables(verb)) ShellEvaluation(runner_).expand_words(command_);
   switch (verb) {
     case ShellVerb::alias:
       return run_alias();
@@ -193,7 +193,7 @@ void ShellBuiltin::run() {
       return;
     case ShellVerb::let:
       for (std::size_t i = at_ + 1; i < words_.size(); ++i)
-        runner_.run_arithmetic_text(words_[i].text);
+        ShellEvaluation(runner_).evaluate(words_[i].text);
       return;
     case ShellVerb::pop_directory:
       return set_work_dir(unknown_text());
@@ -339,7 +339,7 @@ void ShellBuiltin::run_declare() {
     ShellText text = word;
     text.text.erase(0, equals + 1);
     text.home = starts_with(text.text, "~"sv);
-    if (changes_value) runner_.run_value(name, scalar_value(text));
+    if (changes_value) ShellEvaluation(runner_).expand_value(name, scalar_value(text));
     const bool elements = budget_.bash() && starts_with(text.text, "("sv) &&
                           ends_with(text.text, ")"sv) && (changes_value || holds_array(name));
     // declare -a a='(b $(c))' is a=(b $(c)).
@@ -375,7 +375,7 @@ void ShellBuiltin::run_unset() {
 
 void ShellBuiltin::run_compgen() {
   for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
-    runner_.run_substitutions(words_[i].text);
+    ShellEvaluation(runner_).expand_if_needed(words_[i].text);
     if (ends_with(words_[i].text, "C"sv) && i + 1 < words_.size())
       runner_.run_text(words_[i + 1].text, command_, true);
   }
@@ -416,7 +416,7 @@ void ShellBuiltin::run_set() {
   if (!given && i >= words_.size()) return;
   ShellValue value = empty_array();
   for (; i < words_.size(); ++i) value.elements.push_back(words_[i]);
-  runner_.run_arguments(value.elements);
+  ShellEvaluation(runner_).expand_arguments(value.elements);
   runner_.assign(positional_key, std::move(value));
 }
 

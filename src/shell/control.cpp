@@ -109,7 +109,7 @@ void ShellRunner::run_compound(const ShellNode& node) {
       return run_if(node);
     case ShellNode::Kind::arithmetic_for:
       walk.scopes.for_each_choice(
-          [&] { run_arithmetic_text(expand_single(walk.item(node.words, 0)).text); });
+          [&] { ShellEvaluation(*this).evaluate(expand_single(walk.item(node.words, 0)).text); });
       return run_rounds(node, ShellVariable());
     case ShellNode::Kind::loop:
       return run_rounds(node, ShellVariable());
@@ -249,7 +249,8 @@ void ShellRunner::run_for(const ShellNode& node) {
     inner.place.defined = true;
   }
   for (const ShellVariable& part : parts) {
-    for (const ShellValue& value : part.values) inner.run_value(node.name, value);
+    for (const ShellValue& value : part.values)
+      ShellEvaluation(inner).expand_value(node.name, value);
     if (steers_programs(node.name)) inner.report_assignment(node, node.name, part);
     inner.run_rounds(node, part);
   }
@@ -281,9 +282,9 @@ void ShellRunner::run_test(const ShellNode& node) {
     command.words.push_back(plain_word(numbers ? "))" : "]]"));
     report(node, command);
     if (numbers)
-      run_arithmetic_text(command.words[1].text);
+      ShellEvaluation(*this).evaluate(command.words[1].text);
     else
-      run_subscripts(command);
+      ShellEvaluation(*this).expand_words(command);
   });
 }
 

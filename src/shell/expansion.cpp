@@ -192,7 +192,7 @@ void ShellExpander::expand_process(const ShellPart& part) {
 void ShellExpander::expand_arithmetic(const ShellPart& part) {
   const ShellText text = runner_.expand_single(part.operand);
   long long number = 0;
-  runner_.run_arithmetic_text(text.text);
+  ShellEvaluation(runner_).evaluate(text.text);
   // A number as it stands; one with a 0 in front is octal.
   if (text.assumed || !read_integer(text.text, number) || text.text[0] == '0')
     return add_unknown(true);

@@ -133,7 +133,7 @@ void ShellNames::call(const ShellRunner& caller, const shell::Command& command,
   shell::Input input = command.input;
   ShellRunner runner(caller);
   runner.place.input = &input;
-  runner.run_arguments(given.values[0].elements);
+  ShellEvaluation(runner).expand_arguments(given.values[0].elements);
   // A body may define another one.
   const std::size_t count = bodies.size();
   for (std::size_t i = 0; i < count; ++i) {

@@ -157,7 +157,7 @@ void ShellExpander::edit(const ShellPart& part, ShellParameter& parameter) {
   using State = ShellParameter::State;
   const ShellText operand = runner_.expand_single(part.operand);
   if (part.operation == '@' && operand.text == "P") run_prompt(parameter);
-  if (part.operation == ':' && walk_.budget.bash()) runner_.run_arithmetic_text(operand.text);
+  if (part.operation == ':' && walk_.budget.bash()) ShellEvaluation(runner_).evaluate(operand.text);
   if (parameter.state != State::set) return;
   bool known = operand.known() && is_plain_pattern(walk_.syntax, part, operand.text);
   if (part.operation == ':' && parameter.many) {
@@ -170,7 +170,8 @@ void ShellExpander::edit(const ShellPart& part, ShellParameter& parameter) {
   if (known) return;
   parameter.state = State::unknown;
   // Whatever is left of it may be evaluated later.
-  for (const ShellText& element : parameter.elements) runner_.run_lost_text(element.text);
+  for (const ShellText& element : parameter.elements)
+    ShellEvaluation(runner_).expand_lost(element.text);
 }
 
 // ${name@P}: the value is expanded as a prompt.
@@ -179,7 +180,7 @@ void ShellExpander::run_prompt(const ShellParameter& parameter) {
   bool known = parameter.state != ShellParameter::State::unknown;
   for (const ShellText& element : parameter.elements) {
     known = known && element.known();
-    runner_.run_prompt_text(element.text);
+    ShellEvaluation(runner_).expand_prompt(element.text);
   }
   if (!known) runner_.run_anything();
 }

@@ -106,7 +106,7 @@ ShellParameter ShellParameters::element(const ShellPart& part) {
   long long index = 0;
   const bool number = read_decimal(subscript.text, index);
   const bool all = is_any(subscript.text, "@", "*");
-  if (!number && !all && walk_.budget.bash()) runner_.run_arithmetic_text(subscript.text);
+  if (!number && !all && walk_.budget.bash()) ShellEvaluation(runner_).evaluate(subscript.text);
   const ShellValue& value = walk_.scopes.value_of(part.text);
   if (all) {
     parameter.many = true;
@@ -141,7 +141,8 @@ ShellParameter ShellParameters::indirect(const ShellPart& part) {
   direct.indirect = false;
   direct.operation = 0;
   const ShellParameter named = read(direct);
-  for (const ShellText& element : named.elements) runner_.run_subscript(element.text);
+  for (const ShellText& element : named.elements)
+    ShellEvaluation(runner_).expand_subscript(element.text);
   const bool prefix =
       part.operand != no_index && size(walk_.syntax.words[part.operand].parts) == 0;  // ${!name*}
   if (prefix || named.state != ShellParameter::State::set || named.elements.size() != 1 ||

@@ -214,8 +214,8 @@ void ShellPrinter::run_printf() {
   if (i < words_.size()) ShellPrinter(inner, command_, at_).print(i);
   if (variable.empty()) return output_.append(printed);
   if (has_nul(printed.text))
-    for (const shell::Word& word : words_) runner_.run_lost_text(word.text);
-  runner_.run_subscript(variable);
+    for (const shell::Word& word : words_) ShellEvaluation(runner_).expand_lost(word.text);
+  ShellEvaluation(runner_).expand_subscript(variable);
   if (is_name(variable))
     runner_.assign(variable, scalar_value(std::move(printed)));
   else

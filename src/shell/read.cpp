@@ -65,9 +65,9 @@ void ShellBuiltin::run_read() {
   // What is read may be evaluated later.
   if (command_.input.kind == shell::Input::Kind::known) {
     std::string text(std::string_view(command_.input.text));
-    runner_.run_subscript(text);
+    ShellEvaluation(runner_).expand_subscript(text);
     text.erase(std::remove(text.begin(), text.end(), '\\'), text.end());
-    if (text.size() < command_.input.text.size()) runner_.run_subscript(text);
+    if (text.size() < command_.input.text.size()) ShellEvaluation(runner_).expand_subscript(text);
   }
   runner_.assign_unknown("REPLY"sv);
   runner_.assign_unknown("MAPFILE"sv);
@@ -126,7 +126,8 @@ void ShellBuiltin::assign_read(const std::vector<std::string_view>& names,
     if (read[i].values.size() == 1) {
       runner_.assign(names[i], std::move(read[i].values[0]));
     } else if (!scopes_.has_attribute(names[i], 'r') && !scopes_.has_attribute(names[i], 'i')) {
-      for (const ShellValue& value : read[i].values) runner_.run_value(names[i], value);
+      for (const ShellValue& value : read[i].values)
+        ShellEvaluation(runner_).expand_value(names[i], value);
       scopes_.set(names[i], std::move(read[i]));
     }
   }

@@ -228,26 +228,6 @@ class ShellRunner {
   // Runs a string as a script. `tolerant`: a syntax error in it does not end the walk. True: the
   // string ends in a construct, and all before that was run.
   bool run_text(std::string text, const shell::Command& command, bool tolerant);
-  // Expands a string as in double quotes, for the commands in it.
-  void run_expansion_text(std::string_view text);
-  // The same, if it has expansions.
-  void run_substitutions(std::string_view text);
-  // The same, if it has a subscript, which bash evaluates where it takes a text for a name.
-  void run_subscript(std::string_view text);
-  // The same, if it has a substitution: what becomes of the text is not known from here on.
-  void run_lost_text(std::string_view text);
-  // The same for a prompt, where a backslash and digits stand for a character.
-  void run_prompt_text(std::string_view text);
-  // The same for arithmetic: bash evaluates variables in it, and the subscripts they contain.
-  void run_arithmetic_text(std::string_view text);
-  // The same for subscripts in words: builtins that take names of variables evaluate them, as in
-  // unset 'a[$(command)]'.
-  void run_subscripts(const shell::Command& command);
-  // The same for a value: bash evaluates subscripts where it takes values for arithmetic or for a
-  // name, and expands some variables by itself.
-  void run_value(std::string_view name, const ShellValue& value);
-  // The same for positional parameters, before ${!#} and its like lose them.
-  void run_arguments(const std::vector<ShellText>& arguments);
   // Reports that the shell may run any text here.
   void run_anything();
   // An element of an array that is_command_table().
@@ -324,6 +304,41 @@ class ShellRunner {
   // A file that was run before with the same variables and arguments is not run again.
   void run_file(const std::string& text, const shell::Command& command, bool tolerant);
   ShellWalk::Parsed parse_text(std::string text, const shell::Command& command);
+};
+
+// Texts that the shell evaluates by itself, for the commands in them.
+//
+// bash takes `unset 'a[$(rm x)]'` for a subscript and expands it: the substitution runs. So a text
+// that may be expanded so is expanded as if it stood in double quotes. What that makes of it may be
+// expanded again, where it has a subscript in it: 'a[b[\$(rm x)]]'.
+class ShellEvaluation {
+ public:
+  explicit ShellEvaluation(ShellRunner& runner) : runner_(runner), walk_(runner.walk) {}
+
+  // Expands a text as in double quotes.
+  void expand(std::string_view text);
+  // The same, if it has expansions.
+  void expand_if_needed(std::string_view text);
+  // The same, if it has a subscript, which bash evaluates where it takes a text for a name.
+  void expand_subscript(std::string_view text);
+  // The same, if it has a substitution: what becomes of the text is not known from here on.
+  void expand_lost(std::string_view text);
+  // The same for a prompt, where a backslash and digits stand for a character.
+  void expand_prompt(std::string_view text);
+  // The same for arithmetic: bash evaluates variables in it, and the subscripts they contain.
+  void evaluate(std::string_view text);
+  // The same for subscripts in words: builtins that take names of variables evaluate them, as in
+  // unset 'a[$(command)]'.
+  void expand_words(const shell::Command& command);
+  // The same for a value: bash evaluates subscripts where it takes values for arithmetic or for a
+  // name, and expands some variables by itself.
+  void expand_value(std::string_view name, const ShellValue& value);
+  // The same for positional parameters, before ${!#} and its like lose them.
+  void expand_arguments(const std::vector<ShellText>& arguments);
+
+ private:
+  ShellRunner& runner_;
+  ShellWalk& walk_;
 };
 
 // A simple command.

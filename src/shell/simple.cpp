@@ -162,7 +162,7 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
 ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellValue value) {
   ShellValue whole = walk_.scopes.value_of(assignment.name);
   const ShellText subscript = runner_.expand_single(assignment.subscript);
-  runner_.run_arithmetic_text(subscript.text);
+  ShellEvaluation(runner_).evaluate(subscript.text);
   walk_.budget.charge(whole.elements.size());
   if (whole.unset) whole = ShellValue();
   whole.array = whole.array || whole.environment;
@@ -224,7 +224,7 @@ bool ShellSimple::put_subscripted(std::uint32_t index, ShellValue& array) {
   if (close == std::string::npos && !adds) return false;
   const std::string subscript = adds ? std::string() : text.text.substr(1, close - 1);
   text.text.erase(0, close + 2);
-  runner_.run_arithmetic_text(subscript);
+  ShellEvaluation(runner_).evaluate(subscript);
   walk_.budget.charge(array.put(subscript, std::move(text)));
   return true;
 }

@@ -128,7 +128,7 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
   for (std::size_t i = 1; i < payload.arguments.size(); ++i)
     arguments.elements.push_back(payload.arguments[i]);
   if (!payload.arguments.empty()) scopes.assign("0"sv, scalar_value(payload.arguments[0]));
-  inner.run_arguments(arguments.elements);
+  ShellEvaluation(inner).expand_arguments(arguments.elements);
   scopes.assign(positional_key, std::move(arguments));
   if (payload.file) {
     inner.run_file(payload.text, command, tolerant);
@@ -188,141 +188,6 @@ ShellWalk::Parsed ShellRunner::parse_text(std::string text, const shell::Command
   return parsed;
 }
 
-// Strings that the shell expands by itself.
-//
-// bash takes `unset 'a[$(rm x)]'` for a subscript and expands it: the substitution runs. So a
-// string that may be expanded so is expanded as if it stood in double quotes. What that makes of it
-// may be expanded again, where it has a subscript in it: 'a[b[\$(rm x)]]'.
-
-namespace {
-
-// Behind the bracket that opens a subscript, or npos.
-std::size_t find_subscript(std::string_view text) {
-  for (std::size_t open = text.find('['); open != std::string_view::npos;
-       open = text.find('[', open + 1))
-    if (open > 0 && is_name_char(text[open - 1])) return open + 1;
-  return std::string_view::npos;
-}
-
-bool has_subscript(std::string_view text) { return find_subscript(text) != std::string_view::npos; }
-
-bool has_expansion(std::string_view text) {
-  return text.find_first_of("$`") != std::string_view::npos;
-}
-
-bool has_substitution(std::string_view text) {
-  return text.find("$(") != std::string_view::npos || text.find('`') != std::string_view::npos;
-}
-
-// In a prompt \044 is a dollar sign.
-std::string with_octal_decoded(std::string_view text) {
-  std::string decoded;
-  for (std::size_t at = 0; at < text.size();) {
-    const char next = at + 1 < text.size() ? text[at + 1] : '\0';
-    if (text[at] == '\\' && next >= '0' && next <= '7')
-      decoded += static_cast<char>(read_digits(text, ++at, 3, 8) & 0xff);
-    else
-      decoded += text[at++];
-  }
-  return decoded;
-}
-
-}  // namespace
-
-void ShellRunner::run_expansion_text(std::string_view text) {
-  ShellBudget& budget = walk.budget;
-  if (!budget.charge(text.size()) || !budget.enter(walk.here_begin)) return;
-  walk.syntax.most_simple = 4 * budget.options.limits.max_written;
-  const std::string_view kept = walk.syntax.keep(std::string(text));
-  const auto begin = static_cast<std::uint32_t>(walk.here_begin);
-  const auto end = static_cast<std::uint32_t>(walk.here_end);
-  ShellParser parser(walk.syntax, budget.options, kept, {begin, end, false}, budget.depth);
-  const std::uint32_t word = parser.parse_here_document_body();
-  budget.outcome.dialect_dependent |= parser.dialect_dependent();
-  if (parser.failed() && parser.error().code == ErrorCode::limit)
-    budget.stop(ErrorCode::limit, parser.error().message, walk.here_begin);
-  walk.scopes.for_each_choice([&] {
-    walk.scopes.open_frame();
-    const ShellText made = expand_single(word);
-    walk.scopes.merge_maybe(walk.scopes.take_frame());
-    // The first bracket is that of what has been evaluated now.
-    const std::size_t inner = find_subscript(made.text);
-    if (inner == std::string::npos || made.text == kept) return;
-    run_subscript(std::string_view(made.text).substr(inner));
-  });
-  budget.leave();
-}
-
-void ShellRunner::run_substitutions(std::string_view text) {
-  if (has_expansion(text)) run_expansion_text(text);
-}
-
-void ShellRunner::run_subscript(std::string_view text) {
-  // What variables make of a subscript is evaluated, but only a subscript in it is expanded.
-  const bool nested = text.find('[') != text.rfind('[');
-  if (has_subscript(text) && (nested || has_substitution(text))) run_substitutions(text);
-}
-
-void ShellRunner::run_lost_text(std::string_view text) {
-  if (!has_substitution(text)) return;
-  ShellRunner inner(*this);
-  inner.place.defined = true;
-  inner.run_expansion_text(text);
-}
-
-void ShellRunner::run_prompt_text(std::string_view text) {
-  const std::string decoded = with_octal_decoded(text);
-  if (decoded != text) run_substitutions(decoded);
-  run_substitutions(text);
-}
-
-void ShellRunner::run_arithmetic_text(std::string_view text) {
-  const bool assigns = text.find('=') != std::string_view::npos ||
-                       text.find("++") != std::string_view::npos ||
-                       text.find("--") != std::string_view::npos;
-  run_substitutions(text);
-  for (std::size_t at = 0; at < text.size() && !walk.budget.stopped();) {
-    std::size_t end = at;
-    while (end < text.size() && is_name_char(text[end])) ++end;
-    if (end > at && is_name_start(text[at])) {
-      const std::string_view name = text.substr(at, end - at);
-      std::vector<std::string> texts;
-      for (const ShellValue& value : walk.scopes.read(name).values)
-        for (const ShellText& element : value.elements)
-          if (has_expansion(element.text)) texts.push_back(std::string(element.text));
-      for (const std::string& one : texts) run_expansion_text(one);
-      if (assigns) assign_unknown(name);
-    }
-    at = std::max(end, at + 1);
-  }
-}
-
-void ShellRunner::run_subscripts(const shell::Command& command) {
-  for (const shell::Word& word : command.words) run_subscript(word.text);
-}
-
-void ShellRunner::run_arguments(const std::vector<ShellText>& arguments) {
-  if (walk.budget.bash())
-    for (const ShellText& argument : arguments)
-      if (has_subscript(argument.text)) run_lost_text(argument.text);
-}
-
-void ShellRunner::run_value(std::string_view name, const ShellValue& value) {
-  const bool prompt = is_any(name, "PS0", "PS1", "PS2", "PS4", "BASH_ENV", "ENV");
-  for (const ShellText& element : value.elements) {
-    if (name == "PS4"sv && element.text == unknown_part && !value.environment) run_anything();
-    if (prompt)
-      run_prompt_text(element.text);
-    else if (walk.budget.bash())
-      run_subscript(element.text);
-    // declare -l stores it in small letters.
-    if (walk.scopes.has_attribute(name, 'i') && has_subscript(element.text))
-      run_substitutions(in_lower_case(element.text));
-    // A reference may be the name of a prompt.
-    if (walk.scopes.uses_references()) run_lost_text(element.text);
-  }
-}
-
 void ShellRunner::run_here(std::string text) {
   shell::Command command;
   command.begin = walk.here_begin;
@@ -345,7 +210,7 @@ void ShellRunner::run_table_entry(std::string_view table, std::string_view name,
 }
 
 void ShellRunner::assign(std::string_view name, ShellValue&& value) {
-  if (is_name(name)) run_value(name, value);
+  if (is_name(name)) ShellEvaluation(*this).expand_value(name, value);
   if (walk.budget.bash() && is_command_table(name))
     run_table_entry(name, unknown_part, unknown_part);
   walk.scopes.assign(name, std::move(value));
