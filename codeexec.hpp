@@ -16364,7 +16364,7 @@ struct CodePiece {
 struct CodeToken {
   enum class Kind : unsigned char { end, name, text, list, script, mark };
   // Marks of several characters; all others are that character. A line's end is '\n'.
-  enum : char { other = 1, attribute = 2, join = 3, assign = 4, add = 5 };
+  enum : char { other = 1, attribute = 2, joint = 3, assign = 4, add = 5 };
   Kind kind = Kind::end;
   char mark = '\0';
   bool spaced = false;                  // a blank stands before it
@@ -17282,12 +17282,12 @@ void CodeLexer::read_mark(CodeToken& token) {
       continue;
     ++at_;
     token.mark = pair.mark;
-    if (two == ".."sv && is(Language::lua)) token.mark = CodeToken::join;
+    if (two == ".."sv && is(Language::lua)) token.mark = CodeToken::joint;
     return;
   }
   if (c == '=') token.mark = CodeToken::assign;
-  if (c == '+') token.mark = CodeToken::join;
-  if (c == '.') token.mark = dots ? CodeToken::join : CodeToken::attribute;
+  if (c == '+') token.mark = CodeToken::joint;
+  if (c == '.') token.mark = dots ? CodeToken::joint : CodeToken::attribute;
   if (c == ':' && is(Language::lua) && is_name_start(at(0))) token.mark = CodeToken::attribute;
 }
 
@@ -17490,7 +17490,7 @@ void CodeReader::take_operator(CodeValue& value, Operand& operand, unsigned dept
                                bool& joins) {
   const char mark = token_.mark;
   advance();
-  joins = mark == CodeToken::join;
+  joins = mark == CodeToken::joint;
   if (joins) return;
   if (mark == '|' && is(Language::awk)) {
     // "command" | getline, print | "command"
@@ -20976,8 +20976,8 @@ std::uint32_t bits_of(const std::vector<std::string>& names) {
 }
 
 // What a script reads. Beyond this size it is not looked at, and a shell must not read it.
-shell::Input known_input(std::string_view text) {
-  constexpr std::size_t longest = std::size_t{1} << 20;
+// `longest`: of what is looked at.
+shell::Input known_input(std::string_view text, std::size_t longest) {
   shell::Input input;
   input.kind = shell::Input::Kind::known;
   if (text.size() <= longest)
@@ -21128,7 +21128,10 @@ struct Policy::Compiled {
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
-    if (!input.empty()) options.input = known_input(input);
+    // The code of a command may be as long as a command.
+    constexpr std::size_t longest_input = std::size_t{1} << 20;
+    if (!input.empty())
+      options.input = known_input(input, of_code ? max_command_bytes : longest_input);
     start_in(work_dir, judged, options);
     judgement.verdict = judge_walks(judged, options);
     judgement.complete = judged.understood;
@@ -36430,10 +36433,10 @@ Clock::time_point Mailbox::quiet_since() {
 // One command -------------------------------------------------------------------------------------
 
 int Process::State::Delivery::prepare(std::shared_ptr<Reactor>& reactor) {
-  const ProcessOptions& options = state_.options;
-  if (options.on_output || options.on_heartbeat) has_callbacks = true;
-  if (has_callbacks || conclude || options.hash_output) mailbox = std::make_unique<Mailbox>();
-  if (has_callbacks && options.post) posted = std::make_unique<Mailbox>();
+  const ProcessOptions& wanted = state_.options;
+  if (wanted.on_output || wanted.on_heartbeat) has_callbacks = true;
+  if (has_callbacks || conclude || wanted.hash_output) mailbox = std::make_unique<Mailbox>();
+  if (has_callbacks && wanted.post) posted = std::make_unique<Mailbox>();
   int error = 0;
   reactor = Reactor::shared(error);
   if (reactor) error = reactor->begin_delivery(state_);
@@ -66986,6 +66989,8 @@ constexpr Remedy option_remedies[] = {
     {"init", "use --client-config NAME --write"},
     {"setup", "use --client-config NAME --write"},
     {"log", "use --audit-file FILE"},
+    {"audit", "use --audit-file FILE"},
+    {"audit-log", "use --audit-file FILE"},
     {"log-file", "use --audit-file FILE"},
     {"debug", "use --doctor"},
     {"verbose", "use --doctor"},
@@ -67484,11 +67489,11 @@ constexpr Option server_rows[] = {
     of_sandbox<&SandboxOptions::shared_memory>("shared-memory")
         .in(Option::confinement)
         .where(Option::kernel)
-        .help("let them use the host's /dev/shm, in place of one of their own"),
+        .help("let them use the host's /dev/shm instead of their own"),
     of_sandbox<&SandboxOptions::terminals>("terminals")
         .in(Option::confinement)
         .where(Option::kernel)
-        .help("let them make pseudo-terminals among the host's, in place of their own. They then "
+        .help("let them make pseudo-terminals among the host's instead of their own. They then "
               "reach the user's other terminals, too"),
     of_sandbox<&SandboxOptions::devices>("devices")
         .value("gpu|PATH...")

@@ -53,7 +53,7 @@ struct CodePiece {
 struct CodeToken {
   enum class Kind : unsigned char { end, name, text, list, script, mark };
   // Marks of several characters; all others are that character. A line's end is '\n'.
-  enum : char { other = 1, attribute = 2, join = 3, assign = 4, add = 5 };
+  enum : char { other = 1, attribute = 2, joint = 3, assign = 4, add = 5 };
   Kind kind = Kind::end;
   char mark = '\0';
   bool spaced = false;                  // a blank stands before it

@@ -159,12 +159,12 @@ void CodeLexer::read_mark(CodeToken& token) {
       continue;
     ++at_;
     token.mark = pair.mark;
-    if (two == ".."sv && is(Language::lua)) token.mark = CodeToken::join;
+    if (two == ".."sv && is(Language::lua)) token.mark = CodeToken::joint;
     return;
   }
   if (c == '=') token.mark = CodeToken::assign;
-  if (c == '+') token.mark = CodeToken::join;
-  if (c == '.') token.mark = dots ? CodeToken::join : CodeToken::attribute;
+  if (c == '+') token.mark = CodeToken::joint;
+  if (c == '.') token.mark = dots ? CodeToken::joint : CodeToken::attribute;
   if (c == ':' && is(Language::lua) && is_name_start(at(0))) token.mark = CodeToken::attribute;
 }
 

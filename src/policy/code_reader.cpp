@@ -199,7 +199,7 @@ void CodeReader::take_operator(CodeValue& value, Operand& operand, unsigned dept
                                bool& joins) {
   const char mark = token_.mark;
   advance();
-  joins = mark == CodeToken::join;
+  joins = mark == CodeToken::joint;
   if (joins) return;
   if (mark == '|' && is(Language::awk)) {
     // "command" | getline, print | "command"

@@ -67,8 +67,8 @@ std::uint32_t bits_of(const std::vector<std::string>& names) {
 }
 
 // What a script reads. Beyond this size it is not looked at, and a shell must not read it.
-shell::Input known_input(std::string_view text) {
-  constexpr std::size_t longest = std::size_t{1} << 20;
+// `longest`: of what is looked at.
+shell::Input known_input(std::string_view text, std::size_t longest) {
   shell::Input input;
   input.kind = shell::Input::Kind::known;
   if (text.size() <= longest)
@@ -219,7 +219,10 @@ struct Policy::Compiled {
     Case judged = {terms, script};
     judged.collected = in_full ? &judgement : nullptr;
     shell::Options options;
-    if (!input.empty()) options.input = known_input(input);
+    // The code of a command may be as long as a command.
+    constexpr std::size_t longest_input = std::size_t{1} << 20;
+    if (!input.empty())
+      options.input = known_input(input, of_code ? max_command_bytes : longest_input);
     start_in(work_dir, judged, options);
     judgement.verdict = judge_walks(judged, options);
     judgement.complete = judged.understood;

@@ -110,10 +110,10 @@ Clock::time_point Mailbox::quiet_since() {
 // One command -------------------------------------------------------------------------------------
 
 int Process::State::Delivery::prepare(std::shared_ptr<Reactor>& reactor) {
-  const ProcessOptions& options = state_.options;
-  if (options.on_output || options.on_heartbeat) has_callbacks = true;
-  if (has_callbacks || conclude || options.hash_output) mailbox = std::make_unique<Mailbox>();
-  if (has_callbacks && options.post) posted = std::make_unique<Mailbox>();
+  const ProcessOptions& wanted = state_.options;
+  if (wanted.on_output || wanted.on_heartbeat) has_callbacks = true;
+  if (has_callbacks || conclude || wanted.hash_output) mailbox = std::make_unique<Mailbox>();
+  if (has_callbacks && wanted.post) posted = std::make_unique<Mailbox>();
   int error = 0;
   reactor = Reactor::shared(error);
   if (reactor) error = reactor->begin_delivery(state_);

@@ -129,6 +129,8 @@ constexpr Remedy option_remedies[] = {
     {"init", "use --client-config NAME --write"},
     {"setup", "use --client-config NAME --write"},
     {"log", "use --audit-file FILE"},
+    {"audit", "use --audit-file FILE"},
+    {"audit-log", "use --audit-file FILE"},
     {"log-file", "use --audit-file FILE"},
     {"debug", "use --doctor"},
     {"verbose", "use --doctor"},

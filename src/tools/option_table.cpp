@@ -185,11 +185,11 @@ constexpr Option server_rows[] = {
     of_sandbox<&SandboxOptions::shared_memory>("shared-memory")
         .in(Option::confinement)
         .where(Option::kernel)
-        .help("let them use the host's /dev/shm, in place of one of their own"),
+        .help("let them use the host's /dev/shm instead of their own"),
     of_sandbox<&SandboxOptions::terminals>("terminals")
         .in(Option::confinement)
         .where(Option::kernel)
-        .help("let them make pseudo-terminals among the host's, in place of their own. They then "
+        .help("let them make pseudo-terminals among the host's instead of their own. They then "
               "reach the user's other terminals, too"),
     of_sandbox<&SandboxOptions::devices>("devices")
         .value("gpu|PATH...")

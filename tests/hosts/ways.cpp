@@ -204,7 +204,7 @@ std::string run_in_sandbox() {
   if (!executor) return refused(executor.error());
   const codeexec::Result r = executor->run(with_mark(daemon_script) +
                                            "(echo in > in && cat in) 2>/dev/null || echo cannot; "
-                                           "(echo > /tmp/codeexec-host-out) 2>/dev/null && "
+                                           "(echo > /var/tmp/codeexec-host-out) 2>/dev/null && "
                                            "echo outside; exit 7");
   if (r.out == "cannot\n" && r.exit_code == 7) return "told: it cannot write to its workspace";
   return judge_seven(r, "in\n", "");

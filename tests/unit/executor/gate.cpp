@@ -266,7 +266,7 @@ TEST_CASE("W-07: enable_sudo does not count on this host") {
   options.policy.enable_sudo = true;
   const LocalExecutor here = make(options);
   for (const std::string& script :
-       Strings{"sudo -V", "su --version", "chown --version", "chmod --reference=no no"})
+       Strings{"sudo -n true", "su nobody", "chown nobody no", "chmod --reference=no no"})
     CHECK_MESSAGE(here.check(Command::shell(script)).outcome == Outcome::refused, script);
 }
 
