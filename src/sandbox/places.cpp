@@ -78,7 +78,7 @@ const char* SandboxPlanner::keep_granted() {
 
 void SandboxPlanner::choose_places() {
   const SandboxOptions& options = state_.options;
-  maker_.reset(new NamespaceMaker);
+  maker_ = std::make_unique<NamespaceMaker>();
   if (options.tmp.empty()) return;
   places = true;
   if (const char* const problem = keep_granted()) tmp_problem_ = problem;
