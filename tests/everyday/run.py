@@ -14,6 +14,7 @@ after a failure. What this user cannot have is "left out: ...".
 
 import importlib
 import os
+import shutil
 import sys
 
 sys.dont_write_bytecode = True
@@ -28,9 +29,13 @@ for theme in ("scripting", "languages", "repositories", "services", "terminals",
 def work(runner):
     options = runner.options
     modes = [options.mode] if options.mode else MODES
+    tools = os.path.abspath(options.tools) if options.tools else ""
+    if os.path.isdir(tools) and not runner.can_enter(tools):
+        # The build folder is one that this user cannot enter.
+        tools = shutil.copytree(tools, runner.base + "/tools", symlinks=True)
     for folder in ("python/bin", "node/node_modules/.bin"):
-        place = os.path.join(os.path.abspath(options.tools), folder)
-        if options.tools and os.path.isdir(place) and runner.can_enter(place):
+        place = os.path.join(tools, folder)
+        if tools and os.path.isdir(place):
             runner.environment["PATH"] += ":" + place
     chosen = [one for one in TASKS if not options.names
               or any(one.name.startswith(name) for name in options.names)]
