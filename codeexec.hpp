@@ -15514,6 +15514,10 @@ CompatRules compat_rules();
 
 constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
 
+// All of them. The last one has the highest bit.
+inline constexpr std::uint32_t all_rules =
+    (bit(Rule::unknown_command) - 1) | bit(Rule::unknown_command);
+
 // Those that do not apply where PolicyOptions::enable_sudo is set.
 inline constexpr std::uint32_t lifted_by_sudo =
     bit(Rule::sudo) | bit(Rule::su) | bit(Rule::chmod) | bit(Rule::chown);
@@ -16127,14 +16131,14 @@ class Links {
   void follow(PathText& path, bool last) const;
 
  private:
-  // The paths are views of the texts.
   struct Link {
-    std::string name_text = {};
-    std::string target_text = {};
     PathText name = {};
     PathText target = {};
   };
   std::list<Link> links_ = {};  // the newest first
+  // The paths are views of these, and so are those that follow() has led through a link that is
+  // forgotten by now. So texts stay.
+  std::set<std::string> texts_ = {};
 };
 
 // Finds what known programs print to be evaluated: eval "$(brew shellenv)". It sets variables and
@@ -19972,14 +19976,12 @@ CODEEXEC_INNER {
 
 void Links::note(const PathText& name, const PathText& target) {
   constexpr std::size_t most = 64;
+  constexpr std::size_t most_texts = 1024;
   forget(name);
-  if (links_.size() == most) return;
-  links_.emplace_front();
-  Link& link = links_.front();
-  link.name_text = text_of(name);
-  link.target_text = text_of(target);
-  link.name = path_of_text(link.name_text, name.root);
-  link.target = path_of_text(link.target_text, target.root);
+  if (links_.size() == most || texts_.size() + 2 > most_texts) return;
+  const std::string& name_text = *texts_.insert(text_of(name)).first;
+  const std::string& target_text = *texts_.insert(text_of(target)).first;
+  links_.push_front({path_of_text(name_text, name.root), path_of_text(target_text, target.root)});
 }
 
 void Links::forget(const PathText& name) {
@@ -21235,7 +21237,7 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   auto compiled = new_shared<Compiled>();
   compiled->compat = compat;
   compiled->ask_rules = bits_of(options.ask_rules);
-  compiled->rules = ~bits_of(options.disabled_rules);
+  compiled->rules = all_rules & ~bits_of(options.disabled_rules);
   if (options.enable_sudo) compiled->rules &= ~lifted_by_sudo;
   compiled->rules |= compiled->ask_rules;
   for (const CompatRule& rule : compat_rules()) {

@@ -188,14 +188,14 @@ class Links {
   void follow(PathText& path, bool last) const;
 
  private:
-  // The paths are views of the texts.
   struct Link {
-    std::string name_text = {};
-    std::string target_text = {};
     PathText name = {};
     PathText target = {};
   };
   std::list<Link> links_ = {};  // the newest first
+  // The paths are views of these, and so are those that follow() has led through a link that is
+  // forgotten by now. So texts stay.
+  std::set<std::string> texts_ = {};
 };
 
 // Finds what known programs print to be evaluated: eval "$(brew shellenv)". It sets variables and

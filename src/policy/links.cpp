@@ -20,14 +20,12 @@ inline namespace inner {
 
 void Links::note(const PathText& name, const PathText& target) {
   constexpr std::size_t most = 64;
+  constexpr std::size_t most_texts = 1024;
   forget(name);
-  if (links_.size() == most) return;
-  links_.emplace_front();
-  Link& link = links_.front();
-  link.name_text = text_of(name);
-  link.target_text = text_of(target);
-  link.name = path_of_text(link.name_text, name.root);
-  link.target = path_of_text(link.target_text, target.root);
+  if (links_.size() == most || texts_.size() + 2 > most_texts) return;
+  const std::string& name_text = *texts_.insert(text_of(name)).first;
+  const std::string& target_text = *texts_.insert(text_of(target)).first;
+  links_.push_front({path_of_text(name_text, name.root), path_of_text(target_text, target.root)});
 }
 
 void Links::forget(const PathText& name) {

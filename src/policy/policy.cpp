@@ -326,7 +326,7 @@ Expected<Policy> Policy::create(const PolicyOptions& options) {
   auto compiled = new_shared<Compiled>();
   compiled->compat = compat;
   compiled->ask_rules = bits_of(options.ask_rules);
-  compiled->rules = ~bits_of(options.disabled_rules);
+  compiled->rules = all_rules & ~bits_of(options.disabled_rules);
   if (options.enable_sudo) compiled->rules &= ~lifted_by_sudo;
   compiled->rules |= compiled->ask_rules;
   for (const CompatRule& rule : compat_rules()) {

@@ -64,6 +64,10 @@ CompatRules compat_rules();
 
 constexpr std::uint32_t bit(Rule rule) { return std::uint32_t{1} << static_cast<unsigned>(rule); }
 
+// All of them. The last one has the highest bit.
+inline constexpr std::uint32_t all_rules =
+    (bit(Rule::unknown_command) - 1) | bit(Rule::unknown_command);
+
 // Those that do not apply where PolicyOptions::enable_sudo is set.
 inline constexpr std::uint32_t lifted_by_sudo =
     bit(Rule::sudo) | bit(Rule::su) | bit(Rule::chmod) | bit(Rule::chown);

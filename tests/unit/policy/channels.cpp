@@ -281,8 +281,8 @@ namespace {
 // What has been typed to a script, a piece at a time.
 class Typist {
  public:
-  Typist(const Policy& policy, std::string script, bool terminal)
-      : policy_(policy), script_(std::move(script)), terminal_(terminal) {}
+  Typist(Policy policy, std::string script, bool terminal)
+      : policy_(std::move(policy)), script_(std::move(script)), terminal_(terminal) {}
 
   Verdict type(std::string_view text) {
     return policy_.judge_typed(script_, "/work", terminal_, text, typed);
@@ -290,7 +290,7 @@ class Typist {
   std::string typed = {};
 
  private:
-  const Policy& policy_;
+  Policy policy_;
   std::string script_;
   bool terminal_;
 };
