@@ -38,7 +38,7 @@ void expect_command(std::string_view script, const shell::Command& command) {
     EXPECT(each.fd >= -1 && each.fd <= 1023);
     expect_word(script, each.target);
   }
-  EXPECT(command.input.kind == shell::Input::Kind::known || command.input.text.empty());
+  EXPECT(command.input.kind == shell::Input::Kind::known || command.input.text.size() == 0);
 }
 
 // Numbers that tell two readings apart.

@@ -37,7 +37,7 @@ LocalExecutor in_common(const LocalOptions& options) {
 bool has_own_tmp(const LocalExecutor& executor) {
   for (const std::string& place : executor.sandbox_report().places)
     if (place == "tmp: own") return true;
-  MESSAGE("SKIPPED: commands have no /tmp of their own here");
+  MESSAGE("SKIPPED: no sandbox here that has a /tmp of its own");
   return false;
 }
 
