@@ -3639,6 +3639,7 @@ inline int server_main(int argc, char** argv) {
 #include <sys/statvfs.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -3668,7 +3669,6 @@ inline int server_main(int argc, char** argv) {
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/un.h>
 #include <sys/vfs.h>
 #endif
 
@@ -46794,6 +46794,18 @@ namespace {
 constexpr std::size_t longest_syslog_text = std::size_t{2} << 10;
 constexpr std::size_t longest_message = std::size_t{32} << 10;
 
+// A daemon that has gone away is an error, and no SIGPIPE.
+#ifdef MSG_NOSIGNAL
+constexpr int no_signal = MSG_NOSIGNAL;
+bool send_without_signal(int) { return true; }
+#else
+constexpr int no_signal = 0;
+bool send_without_signal(int fd) {
+  const int on = 1;
+  return ::setsockopt(fd, SOL_SOCKET, SO_NOSIGPIPE, &on, sizeof on) == 0;
+}
+#endif
+
 // A name in the header: printable ASCII without blanks, at most 255 of them; "-" for none.
 std::string header_name(std::string_view text) {
   std::string name;
@@ -46826,7 +46838,7 @@ int AuditSyslog::connect() {
     UniqueFd made(above_standard_streams(::socket(AF_UNIX, type, 0)));
     if (!made) return errno;
     if (::fcntl(made.get(), F_SETFD, FD_CLOEXEC) != 0 ||
-        ::fcntl(made.get(), F_SETFL, O_NONBLOCK) != 0)
+        ::fcntl(made.get(), F_SETFL, O_NONBLOCK) != 0 || !send_without_signal(made.get()))
       return errno;
     if (::connect(made.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) {
       socket_ = std::move(made);
@@ -46843,7 +46855,7 @@ int AuditSyslog::connect() {
 int AuditSyslog::write(std::string_view message) const {
   if (!socket_) return ENOTCONN;
   const ssize_t sent =
-      ::send(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+      ::send(socket_.get(), message.data(), message.size(), no_signal | MSG_DONTWAIT);
   if (sent < 0) return errno;
   return static_cast<std::size_t>(sent) == message.size() ? 0 : EPIPE;
 }
