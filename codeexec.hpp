@@ -15757,7 +15757,7 @@ struct UsualProgram {
 bool find_usual(std::string_view name, UsualProgram& program);
 
 // All their names, for a model to read.
-std::string usual_commands();
+std::vector<std::string_view> usual_commands();
 
 // Bounds of one judgement, besides those of the walk. Wrappers around wrappers, globs that stand
 // for many programs, and xargs multiply what there is to look at; a script that needs more is
@@ -16209,11 +16209,8 @@ std::string not_allowed_message(const std::vector<std::string>& patterns, bool u
     });
   std::string text = "Command not in allowed list. Allowed patterns: " + named(nearest, ", "sv);
   if (!usual) return text;
-  const std::string commands = usual_commands();
-  std::vector<std::string_view> names;
-  for (std::string_view rest = commands; !rest.empty();) names.push_back(take_part(rest, ' '));
   append_all(text, "%; and to read or print: %",
-             {patterns.empty() ? "none" : "", named(names, " "sv)});
+             {patterns.empty() ? "none" : "", named(usual_commands(), " "sv)});
   return text;
 }
 
@@ -23078,12 +23075,11 @@ bool find_usual(std::string_view name, UsualProgram& program) {
   return true;
 }
 
-std::string usual_commands() {
-  std::string text;
+std::vector<std::string_view> usual_commands() {
+  std::vector<std::string_view> names;
   const NameTable table = packed_usual.table();
-  for (std::size_t row = 0; row < table.rows; ++row)
-    append_all(text, {row ? " " : "", table.name(row)});
-  return text;
+  for (std::size_t row = 0; row < table.rows; ++row) names.push_back(table.name(row));
+  return names;
 }
 
 // policy/words.cpp --------------------------------------------------------------------------------
@@ -66040,7 +66036,10 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
       has_tool("execute_command") || has_tool("start_background_shell") || has_tool("execute_code");
   if (runs_commands) say(text, "Some commands are refused; the answer then says by which rule.");
   const PolicyOptions& policy = settings.policy;
-  const std::string usual = policy.allow_usual ? usual_commands() : "";
+  std::string usual;
+  if (policy.allow_usual)
+    for (const std::string_view name : usual_commands())
+      append_all(usual, {usual.empty() ? "" : " ", name});
   if (runs_commands && !policy.allowed.empty())
     say(text, "Only commands that match one of these patterns may run: % .%%",
         {to_utf8(joined(policy.allowed, "  "sv)),

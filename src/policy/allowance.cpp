@@ -39,11 +39,8 @@ std::string not_allowed_message(const std::vector<std::string>& patterns, bool u
     });
   std::string text = "Command not in allowed list. Allowed patterns: " + named(nearest, ", "sv);
   if (!usual) return text;
-  const std::string commands = usual_commands();
-  std::vector<std::string_view> names;
-  for (std::string_view rest = commands; !rest.empty();) names.push_back(take_part(rest, ' '));
   append_all(text, "%; and to read or print: %",
-             {patterns.empty() ? "none" : "", named(names, " "sv)});
+             {patterns.empty() ? "none" : "", named(usual_commands(), " "sv)});
   return text;
 }
 

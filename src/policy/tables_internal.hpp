@@ -242,7 +242,7 @@ struct UsualProgram {
 bool find_usual(std::string_view name, UsualProgram& program);
 
 // All their names, for a model to read.
-std::string usual_commands();
+std::vector<std::string_view> usual_commands();
 
 // Bounds of one judgement, besides those of the walk. Wrappers around wrappers, globs that stand
 // for many programs, and xargs multiply what there is to look at; a script that needs more is

@@ -201,12 +201,11 @@ bool find_usual(std::string_view name, UsualProgram& program) {
   return true;
 }
 
-std::string usual_commands() {
-  std::string text;
+std::vector<std::string_view> usual_commands() {
+  std::vector<std::string_view> names;
   const NameTable table = packed_usual.table();
-  for (std::size_t row = 0; row < table.rows; ++row)
-    append_all(text, {row ? " " : "", table.name(row)});
-  return text;
+  for (std::size_t row = 0; row < table.rows; ++row) names.push_back(table.name(row));
+  return names;
 }
 
 }  // namespace inner

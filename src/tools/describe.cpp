@@ -48,7 +48,10 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
       has_tool("execute_command") || has_tool("start_background_shell") || has_tool("execute_code");
   if (runs_commands) say(text, "Some commands are refused; the answer then says by which rule.");
   const PolicyOptions& policy = settings.policy;
-  const std::string usual = policy.allow_usual ? usual_commands() : "";
+  std::string usual;
+  if (policy.allow_usual)
+    for (const std::string_view name : usual_commands())
+      append_all(usual, {usual.empty() ? "" : " ", name});
   if (runs_commands && !policy.allowed.empty())
     say(text, "Only commands that match one of these patterns may run: % .%%",
         {to_utf8(joined(policy.allowed, "  "sv)),
