@@ -99,8 +99,8 @@
 //   executor     needs: base (policy) paths (files) environment sandbox terminal process  the gate
 //   proxy        needs: base process executor   which names commands reach; lets them through
 //   audit        needs: base json process sandbox executor    records of commands, the file of them
-//   agent        needs: base json paths environment sandbox process executor
-//                                     starts commands elsewhere; the connection to it
+//   later        needs: base paths executor    what the user's tools run later, kept as it is
+//   agent        needs: base json paths environment sandbox process executor  commands elsewhere
 //   copy         needs: base json paths process executor agent    a workspace, kept alike elsewhere
 //   place        needs: base json paths files environment sandbox process executor agent copy
 //                                     commands on another machine
@@ -134,7 +134,7 @@
 //   CODEEXEC_IMPLEMENT_POLICY regex shell policy
 //   CODEEXEC_IMPLEMENT_MCP json mcp
 //   CODEEXEC_IMPLEMENT_AGENT agent
-//   CODEEXEC_IMPLEMENT_TOOLS audit files jobs code tools
+//   CODEEXEC_IMPLEMENT_TOOLS audit later files jobs code tools
 //   CODEEXEC_IMPLEMENT_CONTAINERS docker containers
 //   CODEEXEC_IMPLEMENT_PLACES copy place cluster places
 //   CODEEXEC_IMPLEMENT_NETWORK proxy network
@@ -743,6 +743,13 @@ class PathRules {
   // What that root allows; none where there is no such root.
   Permission permission(std::string_view canonical_path) const noexcept;
 
+  // Files below writable roots that may be read and not changed: those whose path, relative to any
+  // of these roots, `is_kept`, unless they are in `open`, which are paths as there or absolute, or
+  // "." for all. By their names alone, for permission().
+  void keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open);
+  // Whether a canonical path is one of those.
+  bool keeps(std::string_view canonical_path) const noexcept;
+
   // The directory a command starts in: `work_dir`, looked up from `base` when it is relative, or
   // `base` itself when it is empty (an empty base is the caller's current directory). It must be
   // readable by the rules at least. The check and the opening cannot be driven apart: what is
@@ -761,6 +768,8 @@ class PathRules {
 
  private:
   std::vector<Root> roots_ = {};
+  bool (*is_kept_)(std::string_view path) = nullptr;
+  std::vector<std::string> open_ = {};
 };
 
 // Whether this canonical path is of a kind that tools make anew whenever they need it, so that it
@@ -1678,9 +1687,11 @@ struct Result : ProcessResult {
   std::shared_ptr<const SandboxReport> sandbox = {};  // what was in force; null: refused before
   std::string container = {};                         // the name of the one it ran in, or empty
   std::string place = {};  // the name of the one that is not this host, see PlaceExecutor; or empty
-  // Files that run later and outside of the sandbox, by the user's own tools, and that changed
-  // during the command: canonical paths. See LocalOptions::watch_files.
+  // Files that run later and outside of the sandbox, by the user's own tools: those that changed
+  // during the command, and those that were put back as they were before it. Canonical paths, 100
+  // of each at most. See LocalOptions::watch_files.
   std::vector<std::string> changed_files = {};
+  std::vector<std::string> put_back = {};
   // In the order in which they ended, 100 at most; how many there were beyond them.
   std::vector<Connection> connections = {};
   std::uint64_t connections_omitted = 0;
@@ -1832,6 +1843,12 @@ struct ExecutorOptions {
 
 class AuditLog;        // internal: where records are kept
 class CommandNetwork;  // internal: what serves connections of commands by the names of hosts
+struct LocalOptions;
+
+// Called before a command starts, with its work_dir. What it returns is called when the command has
+// ended, and completes its result.
+using LaterEnd = Function<void(Result&)>;
+using LaterBegin = Function<LaterEnd(const std::string& work_dir)>;
 
 // What makes the parts of an executor that stand in other wings of this header (see WINGS at its
 // top). create(options) has all of them. A program that implements less of the header gives
@@ -1846,17 +1863,23 @@ struct ExecutorWings {
   // Judges the commands in place of a policy, whose lists and rules are errors then. Without this
   // and `guard` no command is judged; delete_guard and roots that are not writable are errors, too.
   std::shared_ptr<const Guard> own_guard = {};
+  // Of LocalOptions::watch_files, in these folders.
+  Expected<LaterBegin> (*later)(const LocalOptions& options,
+                                std::vector<std::string> folders) = nullptr;
+  bool (*is_run_later)(std::string_view path) = nullptr;
 
   static ExecutorWings all();
 };
 
 // Defined in the wings TOOLS and NETWORK; create_guard() in POLICY.
+Expected<LaterBegin> keep_later(const LocalOptions& options, std::vector<std::string> folders);
+bool runs_later(std::string_view path);  // see its section
 Expected<std::shared_ptr<AuditLog>> open_audit_log(const ExecutorOptions& options);
 Expected<std::shared_ptr<CommandNetwork>> open_network(const ExecutorOptions& options);
 
 // Inline, so that only a program that calls it needs those wings.
 inline ExecutorWings ExecutorWings::all() {
-  return {create_guard, open_audit_log, open_network, {}};
+  return {create_guard, open_audit_log, open_network, {}, keep_later, runs_later};
 }
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
@@ -1991,24 +2014,19 @@ struct LocalOptions : ExecutorOptions {
   // Nothing of a command outlives it, nor this program, however that ends: see
   // ProcessOptions::supervised. So it is in any case in a sandbox, and for Command::background.
   bool supervised = true;
-  // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
-  // work_dir and each writable root (of 64 roots at most). Changes are listed in
-  // Result::changed_files, 100 at most; they are not prevented. Watched are
-  //   .git, when it becomes another one or a file; in it config, config.worktree, commondir,
-  //     info/attributes, and in hooks all but samples; config and hooks in worktrees/*, modules/*
-  //     (also of three parts); what is in the folder of the work tree that core.hooksPath names
-  //   the same files of a root that is a repository itself, and in the folders outside of the roots
-  //     that a linked worktree or a submodule among them has of its own
-  //   SUB/.git likewise, SUB/.mcp.json .cursor/mcp.json .claude/settings.json, of 64 folders SUB
-  //   what is in .husky, .vscode, .idea, .ssh, .devcontainer and .github/workflows (256 entries of
-  //     each, not below them)
-  //   .envrc .gdbinit .gitconfig .npmrc .yarnrc .yarnrc.yml .pre-commit-config.yaml .mise.toml
-  //   .devcontainer.json .mcp.json .cursor/mcp.json .claude/settings.json
-  //   .claude/settings.local.json .cargo/config .cargo/config.toml .config/git/config
-  //   .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshenv .zprofile
-  //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
-  // A change shows in what the kernel keeps of a file: its identity, size, rights and times.
+  // In a sandbox: keep what the user's own tools will run or obey later, outside of it, as it is:
+  // what runs_later() lists, in the work_dir and each writable root (of 64 at most), three levels
+  // deep. What a command has made or changed of it is put back before its result is given, and is
+  // in Result::put_back; what comes through all the same, in Result::changed_files.
   bool watch_files = true;
+  // Of these, what commands may change all the same: paths that are absolute or relative to each
+  // writable root, with all below them, such as ".github/workflows". ".": everything, so that a
+  // change is only reported.
+  std::vector<std::string> allow_later = {};
+  // Where the command's versions of what was put back are kept, one folder for each command; made
+  // when it is needed. Empty: codeexec/put-back in $XDG_STATE_HOME, or in ~/.local/state. Without
+  // such a folder, or where commands may write, they stay beside as PUT_BACK_..._name.
+  std::string put_back_dir = {};
   // Linked as .agent/skills in the workspace before the first command, unless something of that
   // name is there already. Empty: no link.
   std::string skills_dir = {};
@@ -2235,7 +2253,7 @@ struct Json::Member {
 //  "idle"?,"exit_code","signal"?,
 //  "duration_ms","cpu_ms","peak_memory"?,"stdout_bytes","stdout_sha256"?,"stdout"?,
 //  "stderr_bytes","stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
-//  "changed_files"?,"connections"?,"redactions"?}.
+//  "changed_files"?,"put_back"?,"connections"?,"redactions"?}.
 // A command or code longer than 16 KiB is cut; command_bytes or code_bytes then has its whole
 // length. input is cut to 4 KiB, and input_bytes is its whole length. rule_begin and rule_end are
 // the offending bytes of the whole command, where the rule knows them. The hashes are SHA-256: of
@@ -3373,6 +3391,34 @@ class Jobs {
 };
 const char* name(Jobs::WaitEnd end) noexcept;
 
+// later/later.hpp ---------------------------------------------------------------------------------
+// Files that the user's own tools run or obey later, outside of any sandbox.
+
+// Whether a file with this path, relative to a folder of commands, is one of those that
+// LocalOptions::watch_files keeps as they are: by its name alone, at any depth.
+//   in .git, in its modules and worktrees: hooks but samples, info/attributes, commondir; config
+//     and config.worktree, where what starts no program comes through, such as remotes, branches
+//     and user.name; a file .git, unless it leads to what git keeps for a submodule or a worktree
+//   all in .husky .githooks .lefthook .vscode .idea .zed .fleet .devcontainer .claude .codex
+//     .cursor .gemini .windsurf .opencode .kiro .roo .continue .qwen .mise .ssh .github/workflows
+//     .config/git .config/fish .yarn/plugins .yarn/releases
+//   .envrc .mise.toml mise.toml .gdbinit .lldbinit .inputrc .pythonstartup .gitconfig .hg/hgrc
+//   .pre-commit-config.yaml .pre-commit-config.yml .lefthook.yml lefthook.yml .gitlab-ci.yml .npmrc
+//   .pnpmfile.cjs .yarnrc .yarnrc.yml .cargo/config .cargo/config.toml .bazelrc .vimrc .exrc
+//   .nvimrc .nvim.lua .dir-locals.el .devcontainer.json .mcp.json .aider.conf.yml opencode.json
+//   .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshenv .zprofile .zshrc
+//   .zlogin .zlogout .kshrc .cshrc .tcshrc .login
+// The executor keeps, besides, the same files of a repository without that name, and what
+// core.hooksPath, include.path, addresses of remotes and links in hooks lead to in its folders.
+//
+// A repository that a command makes in a folder of its own keeps what else it came with, as a
+// change. What is gone with its folder stays so. What others change while a command runs counts as
+// the command's.
+//   Bounds: 8192 files; 256 of one folder; 4096 folders and 100,000 entries that are looked
+//   through, the upper levels first; 256 KiB of a file and 16 MiB of all: one that is longer and
+//   changes is reported, and stays so.
+bool runs_later(std::string_view path);
+
 // proxy/proxy.hpp ---------------------------------------------------------------------------------
 // The names that commands may reach over the network.
 
@@ -3389,7 +3435,7 @@ std::string_view domain_sets() noexcept;
 //   stderr_truncated, and where they apply: signal, rule, stdout_invalid_bytes,
 //   stderr_invalid_bytes, stdout_file, stderr_file, output_held_open, notes, sandbox (when its mode
 //   is not off: {"mode","network","missing"?}), container, limits_reached, changed_files,
-//   redactions.
+//   put_back, redactions.
 // exit_code is the status of a program that left by itself, minus the signal of one that was
 // killed, and -1 otherwise; success is true for exactly the exit code 0 of a program that left by
 // itself and in time. stderr ends with the message of a timeout, refusal or failed start.
@@ -3663,6 +3709,7 @@ inline int server_main(int argc, char** argv) {
 #include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -25811,7 +25858,28 @@ const Root* PathRules::deepest_root(std::string_view canonical_path) const noexc
 Permission PathRules::permission(std::string_view canonical_path) const noexcept {
   if (!restricted()) return Permission::write;
   const Root* root = deepest_root(canonical_path);
-  return root ? root->permission : Permission::none;
+  if (!root) return Permission::none;
+  return root->permission == Permission::write && keeps(canonical_path) ? Permission::read
+                                                                        : root->permission;
+}
+
+void PathRules::keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open) {
+  is_kept_ = is_kept;
+  open_ = std::move(open);
+}
+
+bool PathRules::keeps(std::string_view canonical_path) const noexcept {
+  if (!is_kept_) return false;
+  bool is_kept = false;
+  for (const Root& root : roots_) {
+    if (root.permission != Permission::write || !is_within(canonical_path, root.path)) continue;
+    std::string_view below = canonical_path.substr(root.path.size());
+    while (starts_with(below, "/"sv)) below.remove_prefix(1);
+    for (const std::string& open : open_)
+      if (open == "."sv || is_within(below, open) || is_within(canonical_path, open)) return false;
+    is_kept = is_kept || is_kept_(below);
+  }
+  return is_kept;
 }
 
 Expected<UniqueFd> PathRules::open_work_dir(std::string_view work_dir, std::string_view base,
@@ -26580,6 +26648,10 @@ Expected<void> check_permission(const PathRules& rules, const std::string& path,
   if (had == Permission::none)
     return make_error(ErrorCode::permission_denied,
                       "%: not in the allowed directories (allowed_paths)", {in_quotes(path)});
+  if (rules.keeps(path))
+    return make_error(ErrorCode::permission_denied,
+                      "%: stays as it is, since the user's own tools run it later (allow_later)",
+                      {in_quotes(path)});
   return make_error(ErrorCode::permission_denied, "%: may be read and not changed (read_only)",
                     {in_quotes(path)});
 }
@@ -39484,54 +39556,6 @@ struct Target {
   std::string directory = {};           // of a pattern: where all it can ever stand for lies
 };
 
-// Files that the user's own tools run or obey later, outside of any sandbox, as they are at one
-// moment: in each of some directories, those that LocalOptions::watch_files names. What the kernel
-// keeps of a file shows a change: no command can set back st_ctime.
-class WatchedFiles {
- public:
-  static constexpr std::size_t max_directories = 64;
-  static constexpr std::size_t max_files = 8192;       // in all
-  static constexpr std::size_t max_entries = 256;      // of one directory
-  static constexpr std::size_t max_listed = 4096;      // of one that is watched
-  static constexpr std::size_t max_repositories = 64;  // directly below one that is watched
-  static constexpr std::size_t max_changes = 100;
-
-  // Nothing.
-  WatchedFiles() = default;
-  explicit WatchedFiles(std::vector<std::string> directories, bool below = true);
-
-  // The paths of files that have changed since then, are new, or are gone.
-  std::vector<std::string> changes() const;
-
- private:
-  // A watched directory, and its path with a slash at the end.
-  struct Place {
-    int fd;
-    std::string start;
-  };
-
-  // Of a directory only its identity: its times change with every file in it.
-  static std::string print_of(const struct stat& status);
-  static bool is_another(const std::pair<const std::string, std::string>& known);
-  static std::string text_of(const Place& place, const std::string& file);
-
-  // True when it is a directory (and not a link to one).
-  bool look_at_one(const Place& place, const std::string& file);
-  // Of a folder of what is like repositories, with names of so many parts, the settings of each.
-  void look_at_entries(const Place& place, const std::string& path, int repositories = 0);
-  // Of the repository whose paths begin so; it may be the watched directory itself.
-  void look_at_settings(const Place& place, const std::string& begin);
-  void look_at_repository(const Place& place, const std::string& git);
-  // Those of watched_paths that begin with an entry; all of them when that is empty.
-  void look_at_watched(const Place& place, std::string_view entry);
-  void look_at(const std::string& directory);
-
-  std::vector<std::string> directories_ = {};
-  bool below_ = true;  // whether repositories below are looked at: not where there are too many
-  std::size_t left_ = max_files;
-  TextMap prints_ = {};
-};
-
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
 
 // What a lack of memory keeps from being written, for `tell_of_memory()`.
@@ -40048,8 +40072,8 @@ struct Executor::Admission {
     // Canonical paths of what the command uses, for the delete guard, once it has run.
     std::vector<std::string> read_files = {};
     std::vector<std::string> created_files = {};
-    // The files of LocalOptions::watch_files that changed since it began.
-    Function<std::vector<std::string>()> changed_files = {};
+    // Keeps what runs later.
+    LaterEnd later = {};
     // What the command can reach, and whether HOME and TMPDIR are its own.
     Network network = Network::host;
     bool own_home = false;
@@ -40840,14 +40864,7 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   step([&] {
     if (ending.session) add_note(told.notes, "%", {ending.hand_on(ended, paths)});
   });
-  step([&] { told.changed_files = ending.changed_files(); });
-  step([&] {
-    if (!told.changed_files.empty())
-      add_note(
-          told.notes,
-          "changed during the command, and used outside of the sandbox by the user's own tools: %",
-          {joined(told.changed_files, ", "sv)});
-  });
+  step([&] { ending.later(told); });
   step([&] { ending.log(told, ended); });
   if (!has_all) tell_of_memory(told.message, "notes are");
 }
@@ -40857,6 +40874,7 @@ void Executor::Gate::mask(Result& result) const {
   for (std::string* text : {&result.command, &result.work_dir, &result.message}) text->clear();
   result.notes.clear();
   result.changed_files.clear();
+  result.put_back.clear();
   result.rule_begin = result.rule_end = 0;
   result.message = out_of_memory;
 }
@@ -40870,7 +40888,8 @@ void Executor::Gate::mask_texts(Result& result) const {
   for (std::string* text : {&result.command, &result.work_dir, &result.message})
     *text = redactor.redact(*text);
   for (std::string& note : result.notes) note = redactor.redact(note);
-  for (std::string& path : result.changed_files) path = redactor.redact(path);
+  for (std::vector<std::string>* files : {&result.changed_files, &result.put_back})
+    for (std::string& path : *files) path = redactor.redact(path);
   result.rule_begin = std::min(begin, result.command.size());
   result.rule_end = std::min(end, result.command.size());
 }
@@ -42763,7 +42782,9 @@ struct LocalExecutor::Place {
   std::shared_ptr<CommandNetwork> network = {};  // with Network::allow, else null
   std::shared_ptr<ProxyPorts> ports = new_shared<ProxyPorts>();
   GitFolders git = {};  // outside of these
-  bool watch_files = false;
+  LaterBegin later = {};
+  bool (*runs_later)(std::string_view path) = nullptr;  // of what is kept; null: nothing is
+  std::vector<std::string> allow_later = {};
   mutable std::mutex skills_mutex = {};
   mutable bool skills_linked = false;
   // The directory that all private homes are, or lie in. Null: there are none.
@@ -42777,20 +42798,6 @@ struct LocalExecutor::Place {
   std::string facts = {};  // for describe_place()
 
   bool sandboxed() const { return report->mode != SandboxMode::off; }
-  // What is watched while a command runs in that directory.
-  std::vector<std::string> watched(const std::string& work_dir) const {
-    if (!watch_files) return {};
-    std::vector<std::string> directories;
-    const auto add = [&directories](const std::string& path) {
-      if (!is_one_of(path, directories)) directories.push_back(path);
-    };
-    for (const std::string& path : writable)
-      if (directories.size() < WatchedFiles::max_directories) add(path);
-    for (const std::string& path : git.own)
-      if (directories.size() < WatchedFiles::max_directories) add(path);
-    add(work_dir);
-    return directories;
-  }
 
   Place(Environment variables, std::string shell_path, std::string skills)
       : environment(std::move(variables)),
@@ -42809,6 +42816,8 @@ struct LocalExecutor::Place {
   // The sandbox for what the options and the executor's roots imply.
   Expected<void> make_sandbox(const LocalOptions& options, const ExecutorWings& wings,
                               const Executor& executor);
+  Expected<void> make_later(const LocalOptions& options, const ExecutorWings& wings,
+                            SandboxReport& known);
   // The weak variables of a command whose proxy listens on a port.
   std::vector<std::string> port_variables(std::uint16_t port) const;
   // Hands the command over to the sandbox.
@@ -42964,7 +42973,6 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
     for (const std::string& path : git.readable) wanted.readable.push_back(path);
     for (const std::string& path : git.replaceable) wanted.replaceable.push_back(path);
     if (auto ok = check_out_of_reach(options, wanted.writable); !ok) return ok;
-    watch_files = options.watch_files;
     if (homes) wanted.writable.push_back(homes->path());
     if (options.private_tmp && wanted.tmp.empty()) no_tmp = make_tmp(wanted);
   }
@@ -42972,6 +42980,7 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   if (!made) return in_words_of_roots(made.error(), options);
   sandbox = std::move(*made);
   SandboxReport known = sandbox.report();
+  if (auto ok = make_later(options, wings, known); !ok) return ok;
   if (!no_tmp.empty()) known.places.push_back(concat("tmp: none (%)", {no_tmp}));
   settle_tmp(known, wanted);
   for (std::string& entry : missing) known.missing.push_back(std::move(entry));
@@ -42987,6 +42996,26 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   if (homes) add_toolchains(environment, weak_variables);
   gaps = note_of_gaps(known, wanted.network);
   report = new_shared<const SandboxReport>(std::move(known));
+  return {};
+}
+
+// What runs later is looked for in what the sandbox lets commands change.
+Expected<void> LocalExecutor::Place::make_later(const LocalOptions& options,
+                                                const ExecutorWings& wings, SandboxReport& known) {
+  if (!options.watch_files || known.mode == SandboxMode::off) return {};
+  if (!wings.later || !wings.is_run_later)
+    return make_error(ErrorCode::invalid_argument,
+                      "watch_files: keep_later() is not among the wings that create() was given; "
+                      "without it, set watch_files to false");
+  std::vector<std::string> folders = writable;
+  for (const std::string& path : git.own)
+    if (!is_one_of(path, folders)) folders.push_back(path);
+  auto begin = wings.later(options, std::move(folders));
+  if (!begin) return begin.failure();
+  later = std::move(*begin);
+  runs_later = wings.is_run_later;
+  allow_later = options.allow_later;
+  known.enforced.push_back("put_back");
   return {};
 }
 
@@ -43058,7 +43087,9 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
   for (const std::string& path : readable) add(path, Permission::read);
   // Without any root everything would be allowed.
   if (roots.empty()) roots.push_back({"/", Permission::none});
-  return PathRules::create(roots);
+  auto rules = PathRules::create(roots);
+  if (rules && runs_later) rules->keep(runs_later, allow_later);
+  return rules;
 }
 
 PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
@@ -43106,9 +43137,7 @@ void LocalExecutor::Place::confine(Admission& admission) const {
     if (report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
     result.notes.push_back(error.message);
   }
-  admission.ending.changed_files = [watched = WatchedFiles(watched(admission.directory.path))] {
-    return watched.changes();
-  };
+  admission.ending.later = later(admission.directory.path);
 }
 
 namespace {
@@ -44193,249 +44222,6 @@ void Executor::Gate::bound_spilled(const ProcessResult& ended, Result& told) con
 }
 
 PathRules Executor::file_rules() const { return gate_->file_rules; }
-
-// executor/watch.cpp ------------------------------------------------------------------------------
-// Files that later programs trust: which of them a command has changed.
-//
-// The user's own tools run or obey these files later, outside of any sandbox. Changes are not
-// prevented: they are listed in the result.
-//
-//   step    what is done                                      function, and its thread
-//   before  looks at each watched directory                   confine(), the caller's
-//   after   looks again, and compares the two                 changes(), of conclude()
-//   gone    looks at the entry itself, as a bound may be met  is_another()
-//
-//   where it looks           what it takes                                 function
-//   a directory              its entries, or fixed paths if it is large    look_at()
-//   .git, and SUB/.git       settings, hooks, worktrees, submodules        look_at_repository()
-//   a directory with a HEAD  the same settings: it is a repository itself  look_at_settings()
-//   another .name            the rows of watched_paths that begin with it  look_at_watched()
-//
-// What holds: nothing is opened but directories and the config of repositories, the last name of a
-// path is never followed as a link, and bounds end each look. A command that makes many entries can
-// hide a change beyond a bound; the sandbox holds it as before. What another process changes
-// meanwhile is listed, too.
-
-namespace {
-
-// Below a watched directory. With a slash at its end: what lies in it, and not below that.
-constexpr auto watched_paths = NameList{".envrc",
-                                        ".gitconfig",
-                                        ".npmrc",
-                                        ".yarnrc",
-                                        ".yarnrc.yml",
-                                        ".profile",
-                                        ".bashrc",
-                                        ".bash_profile",
-                                        ".bash_login",
-                                        ".bash_logout",
-                                        ".bash_aliases",
-                                        ".zshenv",
-                                        ".zprofile",
-                                        ".zshrc",
-                                        ".zlogin",
-                                        ".zlogout",
-                                        ".kshrc",
-                                        ".cshrc",
-                                        ".tcshrc",
-                                        ".login",
-                                        ".gdbinit",
-                                        ".mcp.json",
-                                        ".mise.toml",
-                                        ".pre-commit-config.yaml",
-                                        ".devcontainer.json",
-                                        ".devcontainer/",
-                                        ".husky/",
-                                        ".vscode/",
-                                        ".idea/",
-                                        ".ssh/",
-                                        ".github/workflows/",
-                                        ".claude/settings.json",
-                                        ".claude/settings.local.json",
-                                        ".cursor/mcp.json",
-                                        ".cargo/config",
-                                        ".cargo/config.toml",
-                                        ".config/git/config",
-                                        ".config/fish/config.fish"};
-
-// The value of core.hooksPath in the text of a git configuration, or "". Any of several values is
-// enough, because the file itself is watched. Only what lies in the work tree is of interest here.
-std::string hooks_path_in(const std::string& config) {
-  constexpr std::string_view key = "hookspath";
-  const std::size_t at = in_lower_case(config).find(key);
-  if (at == std::string::npos) return {};
-  std::string_view rest = std::string_view(config).substr(at + key.size());
-  std::string_view line = take_part(rest, '\n');
-  constexpr const char* around = " \t\r=\"";
-  line.remove_prefix(std::min(line.find_first_not_of(around), line.size()));
-  line = line.substr(0, line.find_last_not_of(around) + 1);
-  const std::string parts = concat("/%/", {line});
-  if (starts_with(line, "/"sv) || parts.find("/../") != std::string::npos || has_nul(parts))
-    return {};
-  return std::string(line);
-}
-
-struct CloseListing {
-  void operator()(DIR* listing) const noexcept { ::closedir(listing); }
-};
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-WatchedFiles::WatchedFiles(std::vector<std::string> directories, bool below)
-    : directories_(std::move(directories)), below_(below) {
-  for (const std::string& directory : directories_) look_at(directory);
-}
-
-// Both looks are in the order of their paths, so one pass over both finds what differs.
-std::vector<std::string> WatchedFiles::changes() const {
-  std::vector<std::string> changed;
-  if (directories_.empty()) return changed;
-  const WatchedFiles now(directories_, below_);
-  auto before = prints_.begin();
-  auto after = now.prints_.begin();
-  while (changed.size() < max_changes && (before != prints_.end() || after != now.prints_.end())) {
-    const bool gone =
-        after == now.prints_.end() || (before != prints_.end() && before->first < after->first);
-    const bool added = !gone && (before == prints_.end() || after->first < before->first);
-    if (gone ? is_another(*before) : added || before->second != after->second)
-      changed.push_back(gone ? before->first : after->first);
-    if (!added) ++before;
-    if (!gone) ++after;
-  }
-  return changed;
-}
-
-// True if the entry is gone or differs. The second look may have left it out at a bound, so the
-// file itself is asked.
-bool WatchedFiles::is_another(const std::pair<const std::string, std::string>& known) {
-  struct stat status {};
-  return ::fstatat(AT_FDCWD, known.first.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
-         print_of(status) != known.second;
-}
-
-std::string WatchedFiles::print_of(const struct stat& status) {
-#if defined(__APPLE__)
-  const timespec& modified = status.st_mtimespec;
-  const timespec& changed = status.st_ctimespec;
-#else
-  const timespec& modified = status.st_mtim;
-  const timespec& changed = status.st_ctim;
-#endif
-  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
-  const std::uint64_t print[] = {
-      number(status.st_dev),    number(status.st_ino),  number(status.st_mode & S_IFMT),
-      number(status.st_mode),   number(status.st_size), number(modified.tv_sec),
-      number(modified.tv_nsec), number(changed.tv_sec), number(changed.tv_nsec)};
-  const std::size_t told = S_ISDIR(status.st_mode) ? 3 : std::size(print);
-  return std::string(reinterpret_cast<const char*>(print), told * sizeof print[0]);
-}
-
-bool WatchedFiles::look_at_one(const Place& place, const std::string& file) {
-  struct stat status {};
-  if (left_ == 0 || ::fstatat(place.fd, file.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
-    return false;
-  --left_;
-  prints_[place.start + file] = print_of(status);
-  return S_ISDIR(status.st_mode);
-}
-
-void WatchedFiles::look_at_entries(const Place& place, const std::string& path, int repositories) {
-  if (!look_at_one(place, path)) return;
-  std::size_t left = repositories ? max_repositories : max_entries;
-  for_each_entry(place.start + path, [&](std::string_view file) {
-    // git leaves samples alone, and makes a dozen of them.
-    if (ends_with(file, ".sample"sv)) return true;
-    if (left-- == 0) return false;
-    const std::string whole = concat("%/%", {path, file});
-    if (repositories == 0) {
-      look_at_one(place, whole);
-      return true;
-    }
-    look_at_settings(place, whole + '/');
-    // The folder of a submodule is named as a rule by its path, which may have several parts; it
-    // may hold `modules` of its own.
-    const bool is_one = prints_.count(concat("%%/config", {place.start, whole})) != 0;
-    if (repositories > 1)
-      look_at_entries(place, is_one ? whole + "/modules" : whole, repositories - 1);
-    return true;
-  });
-}
-
-void WatchedFiles::look_at_settings(const Place& place, const std::string& begin) {
-  for (const char* file : {"config", "config.worktree", "commondir", "info/attributes"})
-    look_at_one(place, begin + file);
-  look_at_entries(place, begin + "hooks");
-}
-
-void WatchedFiles::look_at_repository(const Place& place, const std::string& git) {
-  const std::size_t tree = git.rfind('/') + 1;  // npos + 1 is 0
-  for (const char* file : {".mcp.json", ".claude/settings.json", ".cursor/mcp.json"})
-    if (tree > 0) look_at_one(place, git.substr(0, tree) + file);
-  if (!look_at_one(place, git)) return;
-  look_at_settings(place, git + '/');
-  const std::string hooks = hooks_path_in(text_of(place, concat("%/config", {git})));
-  if (!hooks.empty()) look_at_entries(place, concat({git.substr(0, tree), hooks}));
-  look_at_entries(place, git + "/modules", 3);
-  look_at_entries(place, git + "/worktrees", 1);
-}
-
-// A command may have put anything there: this follows no link and never blocks, on a fifo for one.
-std::string WatchedFiles::text_of(const Place& place, const std::string& file) {
-  constexpr std::size_t most = std::size_t{64} << 10;
-  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  const UniqueFd fd(above_standard_streams(::openat(place.fd, file.c_str(), flags)));
-  struct stat status {};
-  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  std::string text(std::min(static_cast<std::size_t>(status.st_size), most), '\0');
-  const ssize_t size = ::read(fd.get(), &text[0], text.size());
-  text.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  return text;
-}
-
-void WatchedFiles::look_at_watched(const Place& place, std::string_view entry) {
-  for (const std::string_view path : watched_paths) {
-    if (!entry.empty() && path.substr(0, path.find('/')) != entry) continue;
-    if (ends_with(path, "/"sv))
-      look_at_entries(place, std::string(path.substr(0, path.size() - 1)));
-    else
-      look_at_one(place, std::string(path));
-  }
-}
-
-// Most of what is looked for is not there, so the directory is listed, unless it is large.
-void WatchedFiles::look_at(const std::string& directory) {
-  // It sets O_CLOEXEC and O_NONBLOCK, and takes fewer calls than fdopendir().
-  const std::unique_ptr<DIR, CloseListing> listing(::opendir(directory.c_str()));
-  if (!listing) return;
-  const Place place = {::dirfd(listing.get()), directory == "/" ? directory : directory + "/"};
-  std::size_t left = max_listed;
-  std::size_t repositories = max_repositories;
-  const dirent* entry = nullptr;
-  while (left > 0 && (entry = ::readdir(listing.get())) != nullptr) {
-    --left;
-    const std::string_view name = entry->d_name;
-    if (name == ".git"sv)
-      look_at_repository(place, ".git");
-    else if (name == "HEAD"sv)
-      look_at_settings(place, {});
-    else if (starts_with(name, "."sv))
-      look_at_watched(place, name);
-    else if (!below_ || (entry->d_type != DT_DIR && entry->d_type != DT_UNKNOWN))
-      continue;
-    else if (repositories-- == 0)
-      below_ = false;
-    else
-      look_at_repository(place, concat("%/.git", {name}));
-  }
-  if (left > 0) return;
-  below_ = false;
-  look_at_repository(place, ".git");
-  look_at_watched(place, {});
-}
-
-}  // inner
 
 // executor/words.cpp ------------------------------------------------------------------------------
 // The words that run a command, wherever it runs.
@@ -46663,6 +46449,7 @@ void set_sandbox_fields(Json& object, const Result& r) {
   if (!r.place.empty()) object.set("place"sv, r.place);
   if (!r.limits_reached.empty()) object.set("limits_reached"sv, list_of(r.limits_reached));
   if (!r.changed_files.empty()) object.set("changed_files"sv, list_of(r.changed_files));
+  if (!r.put_back.empty()) object.set("put_back"sv, list_of(r.put_back));
   const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
   if (redactions > 0) object.set("redactions"sv, redactions);
 }
@@ -46887,6 +46674,1738 @@ int AuditSyslog::try_send(const AuditRecord& record, const std::string& hash) {
     if (error == 0) error = write(message);
   }
   return error;
+}
+
+// later/later_internal.hpp ------------------------------------------------------------------------
+// What runs later: how it looks at one moment, what of it may change, and how it is put back.
+
+// What becomes of a file that a command has made or changed.
+enum class LaterRole {
+  entry,       // it goes
+  folder,      // a folder all of which runs later: likewise
+  hooks,       // a folder that git makes with nothing but samples: it stays
+  repository,  // a folder with settings, which stays; one that is gone is not made again
+  settings,    // of git: what starts no program comes through
+  git_link,    // a file .git: it stays if it leads to a submodule's or a worktree's folder
+  shared,      // commondir of a linked worktree: it stays if it says what git writes
+};
+
+struct LaterFile {
+  bool is_readable() const { return S_ISREG(mode) && text != nullptr; }
+
+  LaterRole role = LaterRole::entry;
+  bool is_named = false;  // by a setting or a link, and not by what it is called
+  mode_t mode = 0;
+  std::string print = {};  // what the kernel keeps of it, which a command cannot set back
+  // The bytes of a regular file, or where a link leads. Null: it is neither, or too long.
+  std::shared_ptr<const std::string> text = {};
+};
+
+// By their paths, which are canonical, so that a folder comes before what is in it.
+using LaterFiles = std::map<std::string, LaterFile, std::less<>>;
+
+// Says whether something has happened to these files since it was last asked.
+class LaterEvents {
+ public:
+  // What of a directory counts; each includes the ones before.
+  enum class Kind {
+    repository,  // the names of git that count
+    searched,    // all names of what runs later, and new directories
+    whole,       // everything
+  };
+
+  LaterEvents();
+  // Where it does not, happened() is always true.
+  bool works() const { return static_cast<bool>(fd_) && !failed_; }
+  // To be called before a look at the directory, or after one at a file.
+  void add(const std::string& path, Kind kind);
+  void add_file(const std::string& path);
+  // Whether something counted since the last call; true without events.
+  bool happened();
+
+ private:
+  void watch(const std::string& path, std::uint32_t events, Kind kind);
+  bool counts(const void* event) const;
+
+  UniqueFd fd_ = {};
+  bool failed_ = false;  // the system has no more of them
+  std::map<int, Kind> kinds_ = {};
+};
+
+// The files in some folders, as they are now.
+class LaterLook {
+ public:
+  static constexpr std::size_t max_files = 8192;      // in all
+  static constexpr std::size_t max_entries = 256;     // of one directory that runs later
+  static constexpr std::size_t max_folders = 4096;    // that are searched
+  static constexpr std::size_t max_listed = 100'000;  // entries of all that are searched
+  static constexpr std::size_t max_depth = 3;         // of what is searched below a folder
+  static constexpr std::size_t max_repositories = 64;
+  static constexpr std::size_t max_text = std::size_t{256} << 10;  // of one file
+  static constexpr std::size_t max_texts = std::size_t{16} << 20;  // of all
+
+  // `known` is an earlier look, whose texts are taken where nothing has changed.
+  LaterLook(const std::vector<std::string>& folders, const LaterFiles& known, LaterEvents& events);
+
+  // Whether a file is as it was.
+  static bool is_there(const std::string& path, const LaterFile& file);
+
+  LaterFiles files = {};
+  std::set<std::string> searched = {};  // the folders
+  std::set<std::string> named = {};     // by settings and links: files and folders
+
+ private:
+  // A directory and its path, with a slash at the end.
+  struct Place {
+    int fd;
+    std::string start;
+  };
+  struct Folder {
+    std::string path;
+    std::size_t depth;
+  };
+
+  // True when it is a directory, and not a link to one.
+  bool add(const Place& place, const std::string& name, LaterRole role);
+  std::shared_ptr<const std::string> text_of(const Place& place, const std::string& name,
+                                             const std::string& path, const struct stat& status,
+                                             const std::string& print);
+  void add_tree(const Place& place, const std::string& path, LaterRole role, std::size_t depth);
+  void add_later_paths(const Place& place, std::string_view entry);
+  // Of the repository whose paths begin so. `shared` is what its commondir is.
+  void add_settings(const Place& place, const std::string& begin, LaterRole shared);
+  // Of what is in a folder of repositories.
+  void add_repositories(const Place& place, const std::string& path, std::size_t depth,
+                        LaterRole shared);
+  void add_repository(const Place& place, const std::string& git);
+  // What the settings of a repository name.
+  void add_named(const Place& place, const std::string& git, const std::string& tree);
+  // A file outside of what is listed, if it lies in one of the folders.
+  void add_elsewhere(const std::string& path, std::string_view from, LaterRole role);
+  void add_address(const std::string& address, const std::string& tree);
+  void search(const Folder& folder);
+  void search_entries(const Place& place, const Folder& folder, DIR* listing);
+
+  const std::vector<std::string>& folders_;
+  const LaterFiles& known_;
+  LaterEvents& events_;
+  std::vector<Folder> queue_ = {};
+  bool naming_ = false;
+  std::size_t repositories_ = 0;
+  std::size_t listed_ = 0;
+  std::size_t texts_ = 0;
+};
+
+// Whether a path of what runs later begins so, or a folder may be a repository for having it.
+bool is_later_name(std::string_view entry);
+// Whether what runs later is looked for in a folder of this name.
+bool is_searched(std::string_view name);
+// The paths that begin with it: with a slash at its end, all that is below. All with "".
+void for_each_later_path(std::string_view entry, FunctionRef<void(std::string_view)> use);
+
+// A setting in a file of git.
+struct GitSetting {
+  std::string key = {};  // section.key in lower case, with `.*.` where a subsection stands
+  std::string subsection = {};
+  std::string value = {};
+  std::size_t begin = 0;  // its bytes, with the line end
+  std::size_t end = 0;
+};
+
+// Reads a file of git as strictly as no other reader could read it in another way. Nothing: it
+// cannot.
+std::optional<std::vector<GitSetting>> read_git_settings(std::string_view text);
+
+// The text of a file that was `before` and that a command has made `now`: with what starts no
+// program, and without what does. `names` has the keys that did not come through.
+std::string safe_git_settings(std::string_view before, std::string_view now, bool of_submodule,
+                              std::vector<std::string>& names);
+
+// Whether the text of a file .git in this folder leads to what a repository of one of the folders
+// keeps for submodules or for linked worktrees.
+bool leads_to_own_folder(std::string_view text, std::string_view folder,
+                         const std::vector<std::string>& folders);
+
+}  // inner
+
+// later/events.cpp --------------------------------------------------------------------------------
+// Whether something has happened to what runs later, as the kernel says it by inotify.
+//
+// Most commands touch none of these files. A queue of events costs two system calls for a command;
+// a look costs several for each folder. The kernel puts an event into the queue before the system
+// call returns that caused it, so that of a command that has ended all events are there. A file has
+// a watch of its own, as it may be written through another name. Where there are no events, or too
+// many, one has to look.
+
+#if defined(__linux__)
+
+namespace {
+
+constexpr std::uint32_t of_entries = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO |
+                                     IN_DELETE_SELF | IN_MOVE_SELF | IN_DONT_FOLLOW;
+constexpr std::uint32_t of_files =
+    IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_DONT_FOLLOW;
+
+bool is_name_of_git(std::string_view name) {
+  return is_any(name, "config"sv, "config.worktree"sv, "commondir"sv, "hooks"sv, "info"sv,
+                "modules"sv, "worktrees"sv);
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+LaterEvents::LaterEvents()
+    : fd_(above_standard_streams(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK))) {}
+
+void LaterEvents::watch(const std::string& path, std::uint32_t events, Kind kind) {
+  if (!works()) return;
+  const int number = ::inotify_add_watch(fd_.get(), path.c_str(), events);
+  if (number >= 0)
+    kinds_[number] = std::max(kinds_.emplace(number, kind).first->second, kind);
+  else
+    failed_ = errno != ENOENT && errno != ENOTDIR && errno != EACCES;
+}
+
+void LaterEvents::add(const std::string& path, Kind kind) {
+  watch(path, of_entries | IN_ONLYDIR | (kind == Kind::whole ? IN_ATTRIB : 0), kind);
+}
+
+void LaterEvents::add_file(const std::string& path) { watch(path, of_files, Kind::whole); }
+
+bool LaterEvents::counts(const void* event) const {
+  const auto& happened = *static_cast<const inotify_event*>(event);
+  const auto known = kinds_.find(happened.wd);
+  if (known == kinds_.end() || happened.len == 0) return true;
+  const std::string_view name = static_cast<const char*>(event) + sizeof happened;
+  switch (known->second) {
+    case Kind::searched:
+      return is_later_name(name) || is_name_of_git(name) ||
+             ((happened.mask & IN_ISDIR) != 0 && is_searched(name));
+    case Kind::repository:
+      return is_name_of_git(name);
+    case Kind::whole:
+      return true;
+  }
+  return true;
+}
+
+bool LaterEvents::happened() {
+  if (!works()) return true;
+  bool any = false;
+  alignas(inotify_event) char buffer[16384];
+  for (;;) {
+    const ssize_t size = ::read(fd_.get(), buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno != EAGAIN) failed_ = true;
+    if (size <= 0) return any || failed_;
+    for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
+      inotify_event event;
+      std::memcpy(&event, buffer + at, sizeof event);
+      if ((event.mask & IN_IGNORED) != 0)
+        kinds_.erase(event.wd);
+      else if (!any)
+        any = counts(buffer + at);
+      at += sizeof event + event.len;
+    }
+  }
+}
+
+}  // inner
+
+#else
+
+CODEEXEC_INNER {
+
+LaterEvents::LaterEvents() = default;
+void LaterEvents::add(const std::string&, Kind) {}
+void LaterEvents::add_file(const std::string&) {}
+bool LaterEvents::happened() { return true; }
+
+}  // inner
+
+#endif
+
+// later/git_settings.cpp --------------------------------------------------------------------------
+// Settings of a repository: which of them start programs.
+//
+// A setting that is not on this list does not come through. So a new one of a later git is held
+// until somebody has looked at it.
+
+namespace {
+
+// With any value: the value is data for git alone.
+constexpr auto harmless_settings = NameSet{
+    "advice.addemptypathspec",
+    "author.email",
+    "author.name",
+    "blame.date",
+    "blame.ignorerevsfile",
+    "blame.showemail",
+    "branch.*.description",
+    "branch.*.merge",
+    "branch.*.rebase",
+    "branch.autosetupmerge",
+    "branch.autosetuprebase",
+    "branch.sort",
+    "clone.defaultremotename",
+    "color.branch",
+    "color.diff",
+    "color.status",
+    "color.ui",
+    "column.ui",
+    "commit.cleanup",
+    "commit.gpgsign",
+    "commit.status",
+    "commit.verbose",
+    "committer.email",
+    "committer.name",
+    "core.abbrev",
+    "core.autocrlf",
+    "core.bare",
+    "core.bigfilethreshold",
+    "core.checkstat",
+    "core.commentchar",
+    "core.commitgraph",
+    "core.compression",
+    "core.eol",
+    "core.filemode",
+    "core.ignorecase",
+    "core.logallrefupdates",
+    "core.multipackindex",
+    "core.precomposeunicode",
+    "core.preloadindex",
+    "core.quotepath",
+    "core.repositoryformatversion",
+    "core.safecrlf",
+    "core.sharedrepository",
+    "core.sparsecheckout",
+    "core.sparsecheckoutcone",
+    "core.symlinks",
+    "core.trustctime",
+    "core.untrackedcache",
+    "core.whitespace",
+    "diff.algorithm",
+    "diff.colormoved",
+    "diff.context",
+    "diff.ignoresubmodules",
+    "diff.mnemonicprefix",
+    "diff.noprefix",
+    "diff.renamelimit",
+    "diff.renames",
+    "diff.submodule",
+    "extensions.objectformat",
+    "extensions.partialclone",
+    "extensions.preciousobjects",
+    "extensions.refstorage",
+    "extensions.worktreeconfig",
+    "feature.experimental",
+    "feature.manyfiles",
+    "fetch.parallel",
+    "fetch.prune",
+    "fetch.prunetags",
+    "fetch.recursesubmodules",
+    "fetch.writecommitgraph",
+    "gc.auto",
+    "gc.autodetach",
+    "gc.autopacklimit",
+    "gc.pruneexpire",
+    "gc.reflogexpire",
+    "gc.reflogexpireunreachable",
+    "grep.linenumber",
+    "grep.patterntype",
+    "http.postbuffer",
+    "http.version",
+    "index.sparse",
+    "index.threads",
+    "index.version",
+    "init.defaultbranch",
+    "lfs.repositoryformatversion",
+    "log.abbrevcommit",
+    "log.date",
+    "log.decorate",
+    "log.follow",
+    "maintenance.auto",
+    "maintenance.strategy",
+    "merge.autostash",
+    "merge.conflictstyle",
+    "merge.ff",
+    "merge.log",
+    "merge.renamelimit",
+    "merge.renames",
+    "merge.stat",
+    "pack.threads",
+    "pack.windowmemory",
+    "pull.ff",
+    "pull.rebase",
+    "push.autosetupremote",
+    "push.default",
+    "push.followtags",
+    "push.recursesubmodules",
+    "rebase.abbreviatecommands",
+    "rebase.autosquash",
+    "rebase.autostash",
+    "rebase.stat",
+    "rebase.updaterefs",
+    "remote.*.fetch",
+    "remote.*.gh-resolved",
+    "remote.*.mirror",
+    "remote.*.partialclonefilter",
+    "remote.*.promisor",
+    "remote.*.prune",
+    "remote.*.prunetags",
+    "remote.*.push",
+    "remote.*.skipdefaultupdate",
+    "remote.*.skipfetchall",
+    "remote.*.tagopt",
+    "rerere.autoupdate",
+    "rerere.enabled",
+    "stash.showpatch",
+    "status.branch",
+    "status.short",
+    "status.showuntrackedfiles",
+    "status.submodulesummary",
+    "submodule.*.active",
+    "submodule.*.branch",
+    "submodule.*.fetchrecursesubmodules",
+    "submodule.*.ignore",
+    "submodule.*.shallow",
+    "submodule.active",
+    "submodule.fetchjobs",
+    "submodule.recurse",
+    "tag.gpgsign",
+    "tag.sort",
+    "user.email",
+    "user.name",
+    "user.useconfigonly",
+};
+
+// Whose value names a repository.
+constexpr auto address_settings =
+    NameSet{"branch.*.pushremote", "branch.*.remote",    "remote.*.pushurl",
+            "remote.*.url",        "remote.pushdefault", "submodule.*.url"};
+
+// Not `ext::sh -c ...` and its like, nor what begins like an option. A repository in a folder of
+// commands is one whose hooks are kept.
+bool is_safe_git_address(std::string_view address) {
+  return !starts_with(address, "-"sv) && address.find("::") == std::string_view::npos;
+}
+
+bool starts_nothing(const GitSetting& setting, bool of_submodule) {
+  if (harmless_settings.has(setting.key)) return true;
+  if (address_settings.has(setting.key)) return is_safe_git_address(setting.value);
+  if (setting.key == "submodule.*.update"sv)
+    return is_any(setting.value, "checkout"sv, "rebase"sv, "merge"sv, "none"sv);
+  // Its own work tree lies above, in the same repository.
+  return of_submodule && setting.key == "core.worktree"sv && starts_with(setting.value, "../"sv);
+}
+
+bool is_git_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+
+// Reads settings from a text, each as the bytes that it takes.
+class GitSettingsReader {
+ public:
+  explicit GitSettingsReader(std::string_view text) : text_(text) {}
+
+  std::optional<std::vector<GitSetting>> read() {
+    if (has_nul(text_)) return {};
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    if (starts_with(text_, byte_order_mark)) at_ = byte_order_mark.size();
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (is_git_blank(c) || c == '\n') {
+        ++at_;
+      } else if (c == '#' || c == ';') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else if (c == '[' ? !read_section() : !read_setting()) {
+        return {};
+      }
+    }
+    return std::move(settings_);
+  }
+
+ private:
+  bool read_section();
+  bool read_setting();
+  bool read_value(std::string& value);
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::string section_ = {};  // with a dot at the end, or ".*."
+  std::string subsection_ = {};
+  std::vector<GitSetting> settings_ = {};
+};
+
+// [name] or [name "subsection"]. The old form [name.subsection] is not read.
+bool GitSettingsReader::read_section() {
+  const std::size_t begin = ++at_;
+  while (at_ < text_.size() && (is_name_char(text_[at_]) || text_[at_] == '-')) ++at_;
+  section_ = in_lower_case(text_.substr(begin, at_ - begin)) + '.';
+  subsection_.clear();
+  if (at_ == begin || at_ == text_.size()) return false;
+  if (text_[at_] == ']') {
+    ++at_;
+    return true;
+  }
+  while (at_ < text_.size() && is_shell_blank(text_[at_])) ++at_;
+  if (at_ == text_.size() || text_[at_] != '"') return false;
+  for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) {
+    if (text_[at_] == '\n') return false;
+    if (text_[at_] == '\\' && ++at_ == text_.size()) return false;
+    subsection_ += text_[at_];
+  }
+  section_ += "*.";
+  at_ += 2;
+  return at_ <= text_.size() && text_[at_ - 1] == ']';
+}
+
+bool GitSettingsReader::read_value(std::string& value) {
+  bool quoted = false;
+  bool comment = false;
+  std::size_t size = 0;  // without the blanks at its end
+  for (; at_ < text_.size() && text_[at_] != '\n'; ++at_) {
+    char c = text_[at_];
+    if (comment) continue;
+    if (c == '\\') {
+      if (++at_ == text_.size()) return false;
+      c = text_[at_];
+      if (c == '\n') continue;
+      constexpr std::string_view known = "nt\"\\b";
+      if (known.find(c) == std::string_view::npos) return false;
+      value += c == 'n' ? '\n' : c == 't' ? '\t' : c == 'b' ? '\b' : c;
+      size = value.size();
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (c == '#' || c == ';')) {
+      comment = true;
+    } else if (quoted || !is_git_blank(c)) {
+      value += c;
+      size = value.size();
+    } else if (!value.empty()) {
+      value += c;
+    }
+  }
+  value.resize(size);
+  return !quoted;
+}
+
+bool GitSettingsReader::read_setting() {
+  GitSetting setting;
+  const std::size_t name = at_;
+  setting.begin = at_;
+  while (setting.begin > 0 && is_git_blank(text_[setting.begin - 1])) --setting.begin;
+  if (section_.empty() || !is_letter(text_[at_])) return false;
+  while (at_ < text_.size() && (is_letter(text_[at_]) || is_digit(text_[at_]) || text_[at_] == '-'))
+    ++at_;
+  setting.key = section_ + in_lower_case(text_.substr(name, at_ - name));
+  setting.subsection = subsection_;
+  while (at_ < text_.size() && is_git_blank(text_[at_])) ++at_;
+  if (at_ < text_.size() && text_[at_] == '=') {
+    ++at_;
+    if (!read_value(setting.value)) return false;
+  } else if (at_ < text_.size() && text_[at_] != '\n') {
+    return false;
+  } else {
+    setting.value = "true";
+  }
+  if (at_ < text_.size()) ++at_;
+  setting.end = at_;
+  settings_.push_back(std::move(setting));
+  return true;
+}
+
+bool is_same_setting(const GitSetting& a, const GitSetting& b) {
+  return a.key == b.key && a.subsection == b.subsection && a.value == b.value;
+}
+
+// Those that may start programs, in their order.
+class RiskySettings {
+ public:
+  RiskySettings(const std::vector<GitSetting>& settings, bool of_submodule) {
+    for (const GitSetting& setting : settings)
+      if (!starts_nothing(setting, of_submodule)) all.push_back(&setting);
+  }
+  bool operator==(const RiskySettings& other) const {
+    return std::equal(
+        all.begin(), all.end(), other.all.begin(), other.all.end(),
+        [](const GitSetting* a, const GitSetting* b) { return is_same_setting(*a, *b); });
+  }
+  std::vector<const GitSetting*> all = {};
+};
+
+// `key` without the star, with the subsection in its place.
+std::string full_name(const GitSetting& setting) {
+  const std::size_t star = setting.key.find(".*.");
+  if (star == std::string::npos) return setting.key;
+  return concat("%.%.%",
+                {setting.key.substr(0, star), setting.subsection, setting.key.substr(star + 3)});
+}
+
+// A section of its own, for a setting that is gone.
+void append_setting(std::string& text, std::string_view bytes, const GitSetting& setting) {
+  if (!text.empty() && text.back() != '\n') text += '\n';
+  append_all(text, "[%", {setting.key.substr(0, setting.key.find('.'))});
+  if (setting.key.find(".*.") != std::string::npos) {
+    text += " \"";
+    for (const char c : setting.subsection) {
+      if (c == '"' || c == '\\') text += '\\';
+      text += c;
+    }
+    text += '"';
+  }
+  append_all(text, "]\n%", {bytes});
+  if (text.back() != '\n') text += '\n';
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::optional<std::vector<GitSetting>> read_git_settings(std::string_view text) {
+  return GitSettingsReader(text).read();
+}
+
+std::string safe_git_settings(std::string_view before, std::string_view now, bool of_submodule,
+                              std::vector<std::string>& names) {
+  const auto had = read_git_settings(before);
+  const auto has = read_git_settings(now);
+  if (!had || !has) {
+    if (before != now) names.push_back("what cannot be read as settings");
+    return std::string(before);
+  }
+  const RiskySettings wanted(*had, of_submodule);
+  const RiskySettings found(*has, of_submodule);
+  if (wanted == found) return std::string(now);
+  std::string text;
+  std::size_t at = 0;
+  auto next = wanted.all.begin();
+  for (const GitSetting* risk : found.all) {
+    if (next != wanted.all.end() && is_same_setting(**next, *risk)) {
+      ++next;
+      continue;
+    }
+    text += now.substr(at, risk->begin - at);
+    at = risk->end;
+    names.push_back(full_name(*risk));
+  }
+  text += now.substr(at);
+  for (; next != wanted.all.end(); ++next) {
+    append_setting(text, before.substr((*next)->begin, (*next)->end - (*next)->begin), **next);
+    names.push_back(full_name(**next));
+  }
+  // Where that is not enough, as what is left stands in another order, nothing comes through.
+  const auto result = read_git_settings(text);
+  return result && RiskySettings(*result, of_submodule) == wanted ? text : std::string(before);
+}
+
+// later/put_back_internal.hpp ---------------------------------------------------------------------
+// How what a command made is taken out, and what was there put back.
+
+// For the changes of one command.
+class PutBack {
+ public:
+  // An absolute path, which need not exist; empty: what is taken out stays beside.
+  explicit PutBack(std::string folder) : folder_(std::move(folder)) {}
+
+  // Each returns what went wrong, or nothing.
+  std::string take_out(const std::string& path);
+  std::string keep_copy(const std::string& path);
+
+  // False: the folder that it was in is gone as well.
+  bool put_back(const std::string& path, const LaterFile& file, std::string& problem);
+
+  // Where the command's versions are now; empty: none was kept.
+  const std::string& kept_in() const { return kept_in_; }
+  const std::vector<std::string>& beside() const { return beside_; }
+
+ private:
+  std::string open_folder();
+  std::string rename_beside(int directory, const std::string& path);
+
+  std::string folder_;
+  UniqueFd folder_fd_ = {};
+  std::string kept_in_ = {};
+  std::vector<std::string> beside_ = {};
+};
+
+}  // inner
+
+// later/keep.cpp ----------------------------------------------------------------------------------
+// Keeps what runs later as it is, whatever commands do.
+//
+//   step    what is done                                            function
+//   begin   looks, if something may have changed and none runs      begin()
+//   end     looks again; what differs is judged and put back        end()
+//
+//   before  now      what becomes of it                                              function
+//   -       folder   that of a repository stays; what is in it is judged by itself   judge_new()
+//   -       file     settings without what starts programs; a file that leads to     judge_new()
+//                    the folder of an own submodule or worktree; what a clone has in
+//                    a folder of its own; others go
+//   file    -        put back, unless its folder is gone, too                        judge_gone()
+//   file    another  settings as above; others go, and what was there is put back    judge_other()
+//
+// What was there before is what no command of this executor was running for: while one runs, what
+// another process changes counts as the command's. The lock is held while files are looked at, so
+// that two commands that end do not put back each other's work.
+
+namespace {
+
+constexpr std::size_t most_folders = 64;
+constexpr std::size_t most_reported = 100;
+
+// What a command has changed, and what became of it.
+struct LaterChanges {
+  std::vector<std::string> changed = {};
+  std::vector<std::string> put_back = {};
+  std::vector<std::string> settings = {};  // their names
+  std::vector<std::string> problems = {};
+};
+
+// Of what may have been moved with a folder around it, and is as it was.
+std::string movable_identity(std::string_view path, const LaterFile& file) {
+  return concat({std::string_view(file.print), base_name(path)});
+}
+
+bool lies_below_any(const std::string& path, const std::set<std::string>& folders) {
+  for (std::size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
+    if (folders.count(path.substr(0, at)) != 0) return true;
+  return false;
+}
+
+class LaterKeeper {
+ public:
+  LaterKeeper(std::vector<std::string> folders, const LocalOptions& options)
+      : folders_(std::move(folders)), open_(options.allow_later), folder_(options.put_back_dir) {
+    if (folders_.size() > most_folders) folders_.resize(most_folders);
+    for (const std::string& folder : folders_)
+      if (codeexec::is_within(folder_, folder)) folder_.clear();
+  }
+
+  void begin(const std::string& work_dir);
+  void end(Result& result);
+  // For each begin(), behind its end() or in place of that.
+  void leave() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    --running_;
+  }
+
+ private:
+  // The steps of one end.
+  struct Comparison {
+    explicit Comparison(const std::string& folder) : put_back(folder) {}
+
+    LaterFiles now = {};
+    std::set<std::string> searched = {};  // the folders of this look
+    std::set<std::string> named = {};
+    std::set<std::string> clones = {};   // folders that are new, and work trees
+    std::set<std::string> removed = {};  // by the command: repositories, with all in them
+    std::set<std::string> taken = {};    // out of their place, with all in them
+    std::set<std::string> lost = {};     // identities of what is not where it was
+    std::set<std::string> found = {};    // and of what is where nothing was
+    PutBack put_back;
+    LaterChanges changes = {};
+  };
+
+  void look(LaterFiles& files, std::set<std::string>& searched, std::set<std::string>& named);
+  void compare(Comparison& step);
+  // Each returns whether a path stays as it is now, and does what is to be done otherwise.
+  // `before` and `now` are null where it is in one of the two looks only.
+  bool judge(Comparison& step, const std::string& path, const LaterFile* before,
+             const LaterFile* now);
+  bool judge_new(Comparison& step, const std::string& path, const LaterFile& now);
+  bool judge_gone(Comparison& step, const std::string& path, const LaterFile& before);
+  bool judge_other(Comparison& step, const std::string& path, const LaterFile& before,
+                   const LaterFile& now);
+  bool comes_through(Comparison& step, const std::string& path, const LaterFile& now);
+  // Nothing: the file goes as others do, as there are no settings in it that may stay.
+  std::optional<bool> judge_settings(Comparison& step, const std::string& path,
+                                     const LaterFile* before, const LaterFile& now);
+  void take_out(Comparison& step, const std::string& path);
+  // False: its folder is gone, so it is as well.
+  bool restore(Comparison& step, const std::string& path, const LaterFile& before);
+  bool is_open(const std::string& path) const;
+  bool is_new_folder(const std::string& path) const;
+  bool leads_to_own(const std::string& path, const LaterFile& file) const;
+  void report(const Comparison& step, Result& result) const;
+
+  std::mutex mutex_ = {};
+  std::vector<std::string> folders_;
+  std::vector<std::string> open_;
+  std::string folder_;
+  LaterEvents events_ = {};
+  LaterFiles before_ = {};
+  std::set<std::string> searched_ = {};
+  std::set<std::string> named_ = {};
+  std::size_t running_ = 0;
+  bool looked_ = false;
+};
+
+void LaterKeeper::look(LaterFiles& files, std::set<std::string>& searched,
+                       std::set<std::string>& named) {
+  LaterLook now(folders_, before_, events_);
+  files = std::move(now.files);
+  searched = std::move(now.searched);
+  named = std::move(now.named);
+}
+
+// Whether what is searched below one of the folders does not reach that one.
+bool LaterKeeper::is_new_folder(const std::string& path) const {
+  for (const std::string& folder : folders_) {
+    if (!codeexec::is_within(path, folder)) continue;
+    const std::string_view below = std::string_view(path).substr(folder.size());
+    if (static_cast<std::size_t>(std::count(below.begin(), below.end(), '/')) <=
+        LaterLook::max_depth)
+      return false;
+  }
+  return folders_.size() < most_folders;
+}
+
+void LaterKeeper::begin(const std::string& work_dir) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const bool is_new = is_new_folder(work_dir);
+  if (is_new) folders_.push_back(work_dir);
+  if (running_ == 0 && (events_.happened() || !looked_ || is_new)) {
+    look(before_, searched_, named_);
+    looked_ = true;
+  } else if (is_new) {
+    LaterFiles now;
+    look(now, searched_, named_);
+    for (auto& [path, file] : now)
+      if (codeexec::is_within(path, work_dir)) before_.emplace(path, std::move(file));
+  }
+  ++running_;
+}
+
+bool LaterKeeper::is_open(const std::string& path) const {
+  for (const std::string& open : open_) {
+    if (open == "."sv) return true;
+    if (starts_with(open, "/"sv) && codeexec::is_within(path, open)) return true;
+    for (const std::string& folder : folders_)
+      if (codeexec::is_within(path, concat("%/%", {folder, open}))) return true;
+  }
+  return false;
+}
+
+void LaterKeeper::take_out(Comparison& step, const std::string& path) {
+  std::string problem = step.put_back.take_out(path);
+  if (!problem.empty()) step.changes.problems.push_back(std::move(problem));
+  step.taken.insert(path);
+}
+
+bool LaterKeeper::restore(Comparison& step, const std::string& path, const LaterFile& before) {
+  std::string problem;
+  const bool has_folder = step.put_back.put_back(path, before, problem);
+  if (!problem.empty()) step.changes.problems.push_back(std::move(problem));
+  (has_folder ? step.changes.put_back : step.changes.changed).push_back(path);
+  return has_folder;
+}
+
+std::optional<bool> LaterKeeper::judge_settings(Comparison& step, const std::string& path,
+                                                const LaterFile* before, const LaterFile& now) {
+  if (!now.is_readable() || (before && !before->is_readable())) return {};
+  const bool of_submodule = path.find("/modules/") != std::string::npos;
+  std::vector<std::string> names;
+  LaterFile safe = now;
+  std::string text =
+      safe_git_settings(before ? std::string_view(*before->text) : std::string_view(), *now.text,
+                        of_submodule, names);
+  if (text == *now.text) return true;
+  const auto left = read_git_settings(text);
+  for (std::string& name : names)
+    if (!is_one_of(name, step.changes.settings)) step.changes.settings.push_back(std::move(name));
+  if (!before && left && left->empty()) return {};
+  safe.text = new_shared<const std::string>(std::move(text));
+  std::string problem = step.put_back.keep_copy(path);
+  if (!problem.empty()) step.changes.problems.push_back(std::move(problem));
+  restore(step, path, safe);
+  return false;
+}
+
+bool LaterKeeper::leads_to_own(const std::string& path, const LaterFile& file) const {
+  return file.is_readable() &&
+         leads_to_own_folder(*file.text, path.substr(0, path.rfind('/')), folders_);
+}
+
+bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const LaterFile& now) {
+  switch (now.role) {
+    case LaterRole::hooks:
+      return S_ISDIR(now.mode);
+    case LaterRole::repository:
+      if (S_ISDIR(now.mode)) step.changes.changed.push_back(path);
+      return S_ISDIR(now.mode);
+    case LaterRole::git_link:
+      return leads_to_own(path, now);
+    case LaterRole::shared:
+      return now.is_readable() && is_any(*now.text, "../..\n"sv, "../.."sv);
+    case LaterRole::settings:
+      return false;
+    case LaterRole::entry:
+    case LaterRole::folder:
+      if (!lies_below_any(path, step.clones) || path.find("/.git/") != std::string::npos)
+        return false;
+      step.changes.changed.push_back(path);
+      return true;
+  }
+  return false;
+}
+
+bool LaterKeeper::judge_new(Comparison& step, const std::string& path, const LaterFile& now) {
+  // What nothing named before may have been there; what names it now is judged itself.
+  if (now.is_named && named_.count(path) == 0 && !lies_below_any(path, named_)) return true;
+  if (step.lost.count(movable_identity(path, now)) != 0 || comes_through(step, path, now))
+    return true;
+  if (now.role == LaterRole::settings)
+    if (const auto stays = judge_settings(step, path, nullptr, now)) return *stays;
+  take_out(step, path);
+  step.changes.put_back.push_back(path);
+  return false;
+}
+
+bool LaterKeeper::judge_gone(Comparison& step, const std::string& path, const LaterFile& before) {
+  if (step.found.count(movable_identity(path, before)) != 0) return true;
+  if (before.role != LaterRole::repository) return !restore(step, path, before);
+  step.removed.insert(path);
+  step.changes.changed.push_back(path);
+  return true;
+}
+
+bool LaterKeeper::judge_other(Comparison& step, const std::string& path, const LaterFile& before,
+                              const LaterFile& now) {
+  const bool is_same_kind = (before.mode & S_IFMT) == (now.mode & S_IFMT);
+  if (is_same_kind && S_ISDIR(now.mode)) return true;
+  if (before.mode == now.mode && before.text && now.text && *before.text == *now.text) return true;
+  if (now.role == LaterRole::settings)
+    if (const auto stays = judge_settings(step, path, &before, now)) return *stays;
+  if (S_ISREG(before.mode) && !before.text) {
+    step.changes.changed.push_back(path);
+    step.changes.problems.push_back(concat("% (too large to be put back)", {printable(path)}));
+    return true;
+  }
+  take_out(step, path);
+  return !restore(step, path, before);
+}
+
+bool LaterKeeper::judge(Comparison& step, const std::string& path, const LaterFile* before,
+                        const LaterFile* now) {
+  if (before && now && before->print == now->print) return true;
+  // What nothing names any more, and what is beyond a bound now, may still be there.
+  if (!now && LaterLook::is_there(path, *before)) return false;
+  if (lies_below_any(path, step.removed)) return true;
+  if (now && lies_below_any(path, step.taken)) return false;
+  if (is_open(path)) {
+    step.changes.changed.push_back(path);
+    return true;
+  }
+  if (!before) return judge_new(step, path, *now);
+  if (!now) return judge_gone(step, path, *before);
+  return judge_other(step, path, *before, *now);
+}
+
+// Both looks are in the order of their paths, so one pass over both finds what differs. What stays
+// is what the next command finds; of the rest, what was there before.
+void LaterKeeper::compare(Comparison& step) {
+  for (const auto& [path, file] : before_)
+    if (step.now.count(path) == 0) step.lost.insert(movable_identity(path, file));
+  for (const auto& [path, file] : step.now) {
+    if (before_.count(path) != 0) continue;
+    step.found.insert(movable_identity(path, file));
+    const std::string tree = path.substr(0, path.rfind('/'));
+    const bool is_tree =
+        ends_with(path, "/.git"sv) && (S_ISDIR(file.mode) || leads_to_own(path, file));
+    if (is_tree && searched_.count(tree) == 0) step.clones.insert(tree);
+  }
+  LaterFiles known;
+  auto before = before_.begin();
+  auto now = step.now.begin();
+  while (before != before_.end() || now != step.now.end()) {
+    const bool has_before =
+        before != before_.end() && (now == step.now.end() || before->first <= now->first);
+    const bool has_now =
+        now != step.now.end() && (before == before_.end() || now->first <= before->first);
+    const auto& path = has_before ? before->first : now->first;
+    const bool stays =
+        judge(step, path, has_before ? &before->second : nullptr, has_now ? &now->second : nullptr);
+    if (stays ? has_now : has_before)
+      known.emplace_hint(known.end(), path, stays ? now->second : before->second);
+    if (has_before) ++before;
+    if (has_now) ++now;
+  }
+  before_ = std::move(known);
+  searched_ = std::move(step.searched);
+  named_ = std::move(step.named);
+}
+
+std::string shortened(const std::vector<std::string>& paths) {
+  constexpr std::size_t most = 10;
+  std::vector<std::string> first(
+      paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(std::min(paths.size(), most)));
+  std::string text = joined(first, ", "sv);
+  if (paths.size() > most) append_all(text, " and % more", {paths.size() - most});
+  return text;
+}
+
+void LaterKeeper::report(const Comparison& step, Result& result) const {
+  const auto bounded = [](const std::vector<std::string>& paths) {
+    return std::vector<std::string>(
+        paths.begin(),
+        paths.begin() + static_cast<std::ptrdiff_t>(std::min(paths.size(), most_reported)));
+  };
+  const LaterChanges& changes = step.changes;
+  result.changed_files = bounded(changes.changed);
+  result.put_back = bounded(changes.put_back);
+  if (!changes.changed.empty())
+    add_note(
+        result.notes,
+        "changed during the command, and used outside of the sandbox by the user's own tools: %",
+        {shortened(changes.changed)});
+  if (!changes.put_back.empty()) {
+    std::string note = concat("put back as it was, since the user's own tools run it later: %",
+                              {shortened(changes.put_back)});
+    if (!changes.settings.empty())
+      append_all(note, " (settings that may start programs: %)", {shortened(changes.settings)});
+    if (!step.put_back.kept_in().empty())
+      append_all(note, "; the command's version is in %", {step.put_back.kept_in()});
+    if (!step.put_back.beside().empty())
+      append_all(note, "; the command's version is %", {shortened(step.put_back.beside())});
+    note +=
+        "; the operator can let it through (option allow_later). Where git shows this as a change "
+        "now, do not commit that";
+    add_note(result.notes, "%", {note});
+  }
+  if (!changes.problems.empty())
+    add_note(result.notes, "what runs later is not as it was: %", {shortened(changes.problems)});
+}
+
+// What came through is what the next command finds, also while another one runs.
+void LaterKeeper::end(Result& result) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!events_.happened()) return;
+  Comparison step(folder_);
+  look(step.now, step.searched, step.named);
+  compare(step);
+  report(step, result);
+}
+
+// One command between begin() and end().
+struct LaterCommand {
+  explicit LaterCommand(std::shared_ptr<LaterKeeper> of) : keeper(std::move(of)) {}
+  LaterCommand(const LaterCommand&) = delete;
+  LaterCommand& operator=(const LaterCommand&) = delete;
+  ~LaterCommand() { leave(); }
+  void leave() {
+    if (keeper) std::exchange(keeper, nullptr)->leave();
+  }
+  std::shared_ptr<LaterKeeper> keeper;
+};
+
+std::string default_folder() {
+  const char* const state = std::getenv("XDG_STATE_HOME");
+  if (state && *state == '/') return concat("%/codeexec/put-back", {state});
+  const char* const home = std::getenv("HOME");
+  return home && *home == '/' ? concat("%/.local/state/codeexec/put-back", {home}) : std::string();
+}
+
+}  // namespace
+
+Expected<LaterBegin> keep_later(const LocalOptions& options, std::vector<std::string> folders) {
+  LocalOptions wanted;
+  wanted.allow_later = options.allow_later;
+  wanted.put_back_dir = options.put_back_dir.empty() ? default_folder() : options.put_back_dir;
+  if (!wanted.put_back_dir.empty()) {
+    auto path = canonical_path(wanted.put_back_dir);
+    if (!path) return with_prefix("put_back_dir: ", {}, path.error());
+    wanted.put_back_dir = std::move(*path);
+  }
+  auto keeper = new_shared<LaterKeeper>(std::move(folders), wanted);
+  return LaterBegin([keeper](const std::string& work_dir) {
+    keeper->begin(work_dir);
+    auto command = new_shared<LaterCommand>(keeper);
+    return LaterEnd([command](Result& result) {
+      if (!command->keeper) return;
+      const std::shared_ptr<LaterKeeper> used = command->keeper;
+      used->end(result);
+      command->leave();
+    });
+  });
+}
+
+// later/look.cpp ----------------------------------------------------------------------------------
+// A look at the files that run later.
+//
+//   where it looks           what it takes                                 function
+//   a folder, 3 levels deep  its entries, or fixed paths if it is large    search()
+//   .git                     settings, hooks, worktrees, submodules        add_repository()
+//   a folder with HEAD       the same settings: it is a repository itself  add_settings()
+//   another name             the rows of later_paths that begin with it    add_later_paths()
+//   settings of a repository the files and repositories that they name     add_named()
+//
+// What holds: nothing is opened but directories and regular files that run later, no link is
+// followed but that of a hook, and bounds end each look. The upper levels come first, so what is
+// beyond a bound lies deep.
+
+namespace {
+
+struct CloseListing {
+  void operator()(DIR* listing) const noexcept { ::closedir(listing); }
+};
+
+// Of a directory only its identity: its times change with every file in it.
+std::string later_print(const struct stat& status) {
+#if defined(__APPLE__)
+  const timespec& modified = status.st_mtimespec;
+  const timespec& changed = status.st_ctimespec;
+#else
+  const timespec& modified = status.st_mtim;
+  const timespec& changed = status.st_ctim;
+#endif
+  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+  const std::uint64_t print[] = {
+      number(status.st_dev),    number(status.st_ino),  number(status.st_mode & S_IFMT),
+      number(status.st_mode),   number(status.st_size), number(modified.tv_sec),
+      number(modified.tv_nsec), number(changed.tv_sec), number(changed.tv_nsec)};
+  const std::size_t size = S_ISDIR(status.st_mode) ? 3 : std::size(print);
+  return std::string(reinterpret_cast<const char*>(print), size * sizeof print[0]);
+}
+
+// What a file has, up to `most` bytes; -1 on failure.
+ssize_t read_to_end(int fd, char* bytes, std::size_t most) {
+  std::size_t size = 0;
+  while (size < most) {
+    const ssize_t got = ::read(fd, bytes + size, most - size);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return -1;
+    if (got == 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  return static_cast<ssize_t>(size);
+}
+
+std::string parent_folder(std::string_view path) {
+  return std::string(path.substr(0, std::min(path.rfind('/'), path.size())));
+}
+
+// The path that a text names, with links followed; empty: there can be none.
+std::string path_from(std::string_view path, std::string_view folder) {
+  auto found = canonical_path(path, folder);
+  return found ? std::move(*found) : std::string();
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+bool leads_to_own_folder(std::string_view text, std::string_view folder,
+                         const std::vector<std::string>& folders) {
+  constexpr std::string_view begin = "gitdir: ";
+  if (!starts_with(text, begin) || has_nul(text)) return false;
+  text.remove_prefix(begin.size());
+  if (ends_with(text, "\n"sv)) text.remove_suffix(1);
+  if (text.empty() || text.find('\n') != std::string_view::npos) return false;
+  const std::string path = path_from(text, folder);
+  for (const std::string& root : folders)
+    if (codeexec::is_within(path, root) && (path.find("/.git/modules/") != std::string::npos ||
+                                            path.find("/.git/worktrees/") != std::string::npos))
+      return true;
+  return false;
+}
+
+bool LaterLook::is_there(const std::string& path, const LaterFile& file) {
+  struct stat status {};
+  return ::lstat(path.c_str(), &status) == 0 && later_print(status) == file.print;
+}
+
+LaterLook::LaterLook(const std::vector<std::string>& folders, const LaterFiles& known,
+                     LaterEvents& events)
+    : folders_(folders), known_(known), events_(events) {
+  for (const std::string& folder : folders) queue_.push_back({folder, 0});
+  for (std::size_t i = 0; i < queue_.size() && i < max_folders; ++i) search(Folder(queue_[i]));
+}
+
+std::shared_ptr<const std::string> LaterLook::text_of(const Place& place, const std::string& name,
+                                                      const std::string& path,
+                                                      const struct stat& status,
+                                                      const std::string& print) {
+  const auto known = known_.find(path);
+  const auto take = [this](std::shared_ptr<const std::string> text) {
+    texts_ += text ? text->size() : 0;
+    return texts_ <= max_texts ? text : nullptr;
+  };
+  if (known != known_.end() && known->second.print == print) return take(known->second.text);
+  if (static_cast<std::uint64_t>(status.st_size) > max_text) return nullptr;
+  std::string text(max_text + 1, '\0');
+  ssize_t size = -1;
+  if (S_ISLNK(status.st_mode)) {
+    size = ::readlinkat(place.fd, name.c_str(), &text[0], text.size());
+  } else if (S_ISREG(status.st_mode)) {
+    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    const UniqueFd fd(above_standard_streams(::openat(place.fd, name.c_str(), flags)));
+    struct stat opened {};
+    if (!fd || ::fstat(fd.get(), &opened) != 0 || later_print(opened) != print) return nullptr;
+    size = read_to_end(fd.get(), &text[0], text.size());
+  }
+  if (size < 0 || static_cast<std::size_t>(size) > max_text) return nullptr;
+  text.resize(static_cast<std::size_t>(size));
+  return take(new_shared<const std::string>(text));
+}
+
+bool LaterLook::add(const Place& place, const std::string& name, LaterRole role) {
+  struct stat status {};
+  if (files.size() == max_files ||
+      ::fstatat(place.fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+    return false;
+  std::string path = place.start + name;
+  LaterFile file;
+  file.role = role;
+  file.is_named = naming_;
+  file.mode = status.st_mode;
+  file.print = later_print(status);
+  const bool is_folder = S_ISDIR(status.st_mode);
+  if (!is_folder) {
+    const auto known = known_.find(path);
+    if (S_ISREG(status.st_mode) && (known == known_.end() || known->second.print != file.print))
+      events_.add_file(path);
+    file.text = text_of(place, name, path, status, file.print);
+  }
+  files.emplace(std::move(path), std::move(file));
+  return is_folder;
+}
+
+void LaterLook::add_tree(const Place& place, const std::string& path, LaterRole role,
+                         std::size_t depth) {
+  events_.add(place.start + path, LaterEvents::Kind::whole);
+  if (!add(place, path, role) || depth == 0) return;
+  std::size_t left = max_entries;
+  UniqueFd fd(above_standard_streams(
+      ::openat(place.fd, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+  if (!fd) return;
+  for_each_entry(std::move(fd), [&](std::string_view entry) {
+    // git leaves samples alone, and makes a dozen of them.
+    if (role == LaterRole::hooks && ends_with(entry, ".sample"sv)) return true;
+    if (left-- == 0) return false;
+    const std::string whole = concat("%/%", {path, entry});
+    struct stat status {};
+    if (::fstatat(place.fd, whole.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return true;
+    if (S_ISDIR(status.st_mode)) {
+      add_tree(place, whole, LaterRole::folder, depth - 1);
+      return true;
+    }
+    add(place, whole, LaterRole::entry);
+    const auto added = files.find(place.start + whole);
+    if (role == LaterRole::hooks && S_ISLNK(status.st_mode) && added != files.end() &&
+        added->second.text)
+      add_elsewhere(*added->second.text, place.start + path, LaterRole::entry);
+    return true;
+  });
+}
+
+void LaterLook::add_later_paths(const Place& place, std::string_view entry) {
+  constexpr std::size_t deepest = 4;
+  for_each_later_path(entry, [&](std::string_view path) {
+    const std::size_t slash = path.rfind('/', path.size() - 2);
+    if (slash != std::string_view::npos)
+      events_.add(concat({place.start, path.substr(0, slash)}), LaterEvents::Kind::whole);
+    if (ends_with(path, "/"sv))
+      add_tree(place, std::string(path.substr(0, path.size() - 1)), LaterRole::folder, deepest);
+    else
+      add(place, std::string(path), LaterRole::entry);
+  });
+}
+
+void LaterLook::add_settings(const Place& place, const std::string& begin, LaterRole shared) {
+  for (const char* const file : {"config", "config.worktree"})
+    add(place, begin + file, LaterRole::settings);
+  add(place, begin + "commondir", shared);
+  events_.add(concat({place.start, begin, "info"}), LaterEvents::Kind::whole);
+  add(place, begin + "info/attributes", LaterRole::entry);
+  add_tree(place, begin + "hooks", LaterRole::hooks, 2);
+}
+
+// The folder of a submodule is named as a rule by its path, which may have several parts; it may
+// hold `modules` of its own.
+void LaterLook::add_repositories(const Place& place, const std::string& path, std::size_t depth,
+                                 LaterRole shared) {
+  UniqueFd fd(above_standard_streams(
+      ::openat(place.fd, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+  if (!fd) return;
+  events_.add(place.start + path, LaterEvents::Kind::whole);
+  add(place, path, LaterRole::repository);
+  for_each_entry(std::move(fd), [&](std::string_view entry) {
+    if (repositories_ == max_repositories) return false;
+    ++repositories_;
+    const std::string whole = concat("%/%", {path, entry});
+    if (!add(place, whole, LaterRole::repository)) return true;
+    events_.add(place.start + whole, LaterEvents::Kind::repository);
+    add_settings(place, whole + '/', shared);
+    const bool is_one = files.count(concat("%%/config", {place.start, whole})) != 0;
+    if (depth > 1) add_repositories(place, is_one ? whole + "/modules" : whole, depth - 1, shared);
+    return true;
+  });
+}
+
+// Relative to the folder of the work tree; only what lies in one of the folders counts.
+void LaterLook::add_elsewhere(const std::string& path, std::string_view from, LaterRole role) {
+  const std::string found = has_nul(path) ? std::string() : path_from(path, from);
+  const auto lies_in = [&found](const std::string& folder) {
+    return found.size() > folder.size() && codeexec::is_within(found, folder);
+  };
+  if (std::none_of(folders_.begin(), folders_.end(), lies_in)) return;
+  named.insert(found);
+  const Place place = {AT_FDCWD, {}};
+  struct stat status {};
+  if (::lstat(found.c_str(), &status) != 0) return;
+  naming_ = true;
+  if (S_ISDIR(status.st_mode))
+    add_tree(place, found, LaterRole::hooks, 2);
+  else
+    add(place, found, role);
+  naming_ = false;
+}
+
+// A push to a repository in a folder of commands runs its hooks.
+void LaterLook::add_address(const std::string& address, const std::string& tree) {
+  const std::string_view file = "file://";
+  const std::string path =
+      path_from(starts_with(address, file) ? address.substr(file.size()) : address, tree);
+  const auto lies_in = [&path](const std::string& folder) {
+    return codeexec::is_within(path, folder);
+  };
+  if (std::none_of(folders_.begin(), folders_.end(), lies_in) || repositories_ == max_repositories)
+    return;
+  ++repositories_;
+  const Place place = {AT_FDCWD, {}};
+  named.insert(path);
+  events_.add(path, LaterEvents::Kind::repository);
+  naming_ = true;
+  add_settings(place, path + '/', LaterRole::entry);
+  naming_ = false;
+}
+
+void LaterLook::add_named(const Place& place, const std::string& git, const std::string& tree) {
+  const auto config = files.find(concat("%%/config", {place.start, git}));
+  if (config == files.end() || !config->second.text) return;
+  const auto settings = read_git_settings(*config->second.text);
+  if (!settings) return;
+  for (const GitSetting& setting : *settings) {
+    if (setting.key == "core.hookspath"sv)
+      add_elsewhere(setting.value, tree, LaterRole::entry);
+    else if (is_any(setting.key, "include.path"sv, "includeif.*.path"sv))
+      add_elsewhere(setting.value, place.start + git, LaterRole::entry);
+    else if (is_any(setting.key, "remote.*.url"sv, "remote.*.pushurl"sv))
+      add_address(setting.value, tree);
+  }
+}
+
+void LaterLook::add_repository(const Place& place, const std::string& git) {
+  struct stat status {};
+  if (::fstatat(place.fd, git.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (!S_ISDIR(status.st_mode)) {
+    add(place, git, LaterRole::git_link);
+    return;
+  }
+  events_.add(place.start + git, LaterEvents::Kind::repository);
+  add(place, git, LaterRole::repository);
+  add_settings(place, git + '/', LaterRole::entry);
+  add_repositories(place, git + "/modules", 3, LaterRole::entry);
+  add_repositories(place, git + "/worktrees", 1, LaterRole::shared);
+  add_named(place, git, parent_folder(place.start + git));
+}
+
+void LaterLook::search_entries(const Place& place, const Folder& folder, DIR* listing) {
+  bool is_repository = false;
+  const dirent* entry = nullptr;
+  while (listed_ < max_listed && (entry = ::readdir(listing)) != nullptr) {
+    ++listed_;
+    const std::string_view name = entry->d_name;
+    if (is_any(name, "."sv, ".."sv)) continue;
+    if (name == ".git"sv)
+      add_repository(place, ".git");
+    else if (name == "HEAD"sv)
+      is_repository = true;
+    else if (is_later_name(name))
+      add_later_paths(place, name);
+    if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) && name != ".git"sv &&
+        folder.depth < max_depth && queue_.size() < max_folders && is_searched(name))
+      queue_.push_back({place.start + std::string(name), folder.depth + 1});
+  }
+  const auto has = [&place](const char* name) {
+    return ::faccessat(place.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+  };
+  if (is_repository && (has("commondir") || (has("objects") && has("refs")))) {
+    add_settings(place, {}, LaterRole::entry);
+    add_repositories(place, "modules", 3, LaterRole::entry);
+    add_repositories(place, "worktrees", 1, LaterRole::shared);
+  }
+}
+
+// Most of what is looked for is not there, so the folder is listed, unless there is too much.
+void LaterLook::search(const Folder& folder) {
+  events_.add(folder.path, LaterEvents::Kind::searched);
+  const int fd = ::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  UniqueFd opened(above_standard_streams(fd));
+  if (!opened) return;
+  searched.insert(folder.path);
+  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(opened.get()));
+  if (!listing) return;
+  opened.release();
+  const Place place = {::dirfd(listing.get()), folder.path == "/" ? "/" : folder.path + "/"};
+  if (listed_ < max_listed) return search_entries(place, folder, listing.get());
+  add_repository(place, ".git");
+  add_later_paths(place, {});
+}
+
+}  // inner
+
+// later/names.cpp ---------------------------------------------------------------------------------
+// The names of what runs later.
+
+namespace {
+
+// In a folder that is searched. With a slash at the end: all that lies in it and below.
+constexpr auto later_paths = NameList{
+    // What a shell, a version manager or a debugger reads by itself in a folder or a home.
+    ".envrc",
+    ".mise.toml",
+    ".mise/",
+    "mise.toml",
+    ".profile",
+    ".bashrc",
+    ".bash_profile",
+    ".bash_login",
+    ".bash_logout",
+    ".bash_aliases",
+    ".zshenv",
+    ".zprofile",
+    ".zshrc",
+    ".zlogin",
+    ".zlogout",
+    ".kshrc",
+    ".cshrc",
+    ".tcshrc",
+    ".login",
+    ".config/fish/",
+    ".inputrc",
+    ".gdbinit",
+    ".lldbinit",
+    ".pythonstartup",
+    // Other systems of versions, hooks for git, and what lies beside.
+    ".gitconfig",
+    ".config/git/",
+    ".hg/hgrc",
+    ".pre-commit-config.yaml",
+    ".pre-commit-config.yml",
+    ".husky/",
+    ".githooks/",
+    ".lefthook.yml",
+    "lefthook.yml",
+    ".lefthook/",
+    ".github/workflows/",
+    ".gitlab-ci.yml",
+    ".ssh/",
+    // Package managers.
+    ".npmrc",
+    ".pnpmfile.cjs",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".yarn/plugins/",
+    ".yarn/releases/",
+    ".cargo/config",
+    ".cargo/config.toml",
+    ".bazelrc",
+    // Editors.
+    ".vscode/",
+    ".idea/",
+    ".zed/",
+    ".fleet/",
+    ".vimrc",
+    ".exrc",
+    ".nvimrc",
+    ".nvim.lua",
+    ".dir-locals.el",
+    ".devcontainer/",
+    ".devcontainer.json",
+    // Agents.
+    ".mcp.json",
+    ".claude/",
+    ".codex/",
+    ".cursor/",
+    ".gemini/",
+    ".windsurf/",
+    ".opencode/",
+    ".kiro/",
+    ".roo/",
+    ".continue/",
+    ".qwen/",
+    ".aider.conf.yml",
+    "opencode.json",
+};
+
+// What runs of the path of a file below a folder `.git`, at any depth in modules and worktrees.
+bool is_later_of_git(std::string_view path) {
+  const std::string_view last = base_name(path);
+  const std::string inside = concat("/%", {path});
+  return path.empty() || is_any(last, "config"sv, "config.worktree"sv, "commondir"sv, "hooks"sv) ||
+         inside.find("/hooks/") != std::string::npos || ends_with(inside, "/info/attributes"sv);
+}
+
+bool begins_later(std::string_view path) {
+  for (const std::string_view name : later_paths) {
+    const bool is_folder = ends_with(name, "/"sv);
+    const std::string_view whole = is_folder ? name.substr(0, name.size() - 1) : name;
+    if (path == whole || (is_folder && starts_with(path, name))) return true;
+  }
+  if (path == ".git"sv) return true;
+  return starts_with(path, ".git/"sv) && is_later_of_git(path.substr(5));
+}
+
+}  // namespace
+
+bool runs_later(std::string_view path) {
+  for (std::string_view rest = path; !rest.empty(); take_part(rest, '/'))
+    if (begins_later(rest)) return true;
+  return false;
+}
+
+CODEEXEC_INNER {
+
+bool is_later_name(std::string_view entry) {
+  for (const std::string_view path : later_paths)
+    if (path.substr(0, path.find('/')) == entry) return true;
+  return is_any(entry, ".git"sv, "HEAD"sv, "commondir"sv, "objects"sv, "refs"sv);
+}
+
+// Tools fill these with what others wrote, in very many folders.
+bool is_searched(std::string_view name) {
+  return !is_any(name, "node_modules"sv, "__pycache__"sv, ".venv"sv, "venv"sv, ".tox"sv, ".nox"sv,
+                 "site-packages"sv, ".mypy_cache"sv, ".pytest_cache"sv, ".ruff_cache"sv);
+}
+
+void for_each_later_path(std::string_view entry, FunctionRef<void(std::string_view)> use) {
+  for (const std::string_view path : later_paths)
+    if (entry.empty() || path.substr(0, path.find('/')) == entry) use(path);
+}
+
+}  // inner
+
+// later/put_back.cpp ------------------------------------------------------------------------------
+// Takes what a command has made out of its place, and puts back what was there.
+//
+//   what is there now     what becomes of it                            function
+//   anything              moved to the folder for the person            take_out()
+//   on another disk       copied there, then removed                    copy_out()
+//   that cannot be had    named PUT_BACK_name beside, where none of     rename_beside()
+//                         the user's tools looks for it
+//   what is gone          written beside, then renamed to its place     put_back()
+//
+// Commands that run beside may exchange any directory for a link at any moment: each is opened from
+// the one above it, following none.
+
+namespace {
+
+constexpr std::size_t longest_copy = std::size_t{16} << 20;
+constexpr std::size_t most_copied = 1000;
+constexpr std::size_t deepest_copy = 16;
+
+struct Split {
+  explicit Split(const std::string& path)
+      : folder(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1))),
+        name(path.substr(path.rfind('/') + 1)) {}
+  std::string folder;
+  std::string name;
+};
+
+// Copies what lies in one directory to another one, within bounds.
+class Copier {
+ public:
+  // 0 or errno.
+  int copy(int from, const std::string& name, int to, std::size_t depth = 0);
+
+ private:
+  int copy_file(int from, const std::string& name, int to, mode_t mode);
+  int copy_folder(int from, const std::string& name, int to, std::size_t depth);
+
+  std::size_t left_ = most_copied;
+  std::size_t bytes_left_ = longest_copy;
+};
+
+int Copier::copy_file(int from, const std::string& name, int to, mode_t mode) {
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const UniqueFd in(above_standard_streams(::openat(from, name.c_str(), flags)));
+  if (!in) return errno;
+  const UniqueFd out(above_standard_streams(::openat(
+      to, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode & 0700)));
+  if (!out) return errno;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t size = ::read(in.get(), buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return errno;
+    if (size == 0) return 0;
+    if (static_cast<std::size_t>(size) > bytes_left_) return EFBIG;
+    bytes_left_ -= static_cast<std::size_t>(size);
+    const int error = write_all(out.get(), {buffer, static_cast<std::size_t>(size)});
+    if (error != 0) return error;
+  }
+}
+
+int Copier::copy_folder(int from, const std::string& name, int to, std::size_t depth) {
+  constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  UniqueFd in(above_standard_streams(::openat(from, name.c_str(), flags)));
+  if (!in || ::mkdirat(to, name.c_str(), 0700) != 0) return errno;
+  const UniqueFd out(above_standard_streams(::openat(to, name.c_str(), flags)));
+  UniqueFd listed(above_standard_streams(::openat(in.get(), ".", flags)));
+  if (!out || !listed) return errno;
+  int error = 0;
+  const int read = for_each_entry(std::move(listed), [&](const char* entry) {
+    error = copy(in.get(), entry, out.get(), depth + 1);
+    return error == 0;
+  });
+  return error != 0 ? error : read;
+}
+
+int Copier::copy(int from, const std::string& name, int to, std::size_t depth) {
+  struct stat status {};
+  if (::fstatat(from, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return errno;
+  if (left_ == 0 || depth == deepest_copy) return EFBIG;
+  --left_;
+  if (S_ISDIR(status.st_mode)) return copy_folder(from, name, to, depth);
+  if (S_ISREG(status.st_mode)) return copy_file(from, name, to, status.st_mode);
+  if (!S_ISLNK(status.st_mode)) return 0;  // a pipe or a socket has nothing to be kept
+  std::string target(4097, '\0');
+  const ssize_t size = ::readlinkat(from, name.c_str(), &target[0], target.size());
+  if (size < 0) return errno;
+  target.resize(static_cast<std::size_t>(size));
+  return ::symlinkat(target.c_str(), to, name.c_str()) == 0 ? 0 : errno;
+}
+
+// Removes what has been copied. 0 or errno.
+int remove_copied(int from, const std::string& name, std::size_t depth = 0) {
+  if (::unlinkat(from, name.c_str(), 0) == 0) return 0;
+  if (errno != EISDIR && errno != EPERM) return errno;
+  constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  UniqueFd in(above_standard_streams(::openat(from, name.c_str(), flags)));
+  if (!in) return errno;
+  if (depth == deepest_copy) return EFBIG;
+  UniqueFd listed(above_standard_streams(::openat(in.get(), ".", flags)));
+  if (!listed) return errno;
+  std::vector<std::string> names;
+  for_each_entry(std::move(listed), [&names](const char* entry) {
+    names.emplace_back(entry);
+    return names.size() <= most_copied;
+  });
+  for (const std::string& entry : names)
+    if (const int error = remove_copied(in.get(), entry, depth + 1); error != 0) return error;
+  return ::unlinkat(from, name.c_str(), AT_REMOVEDIR) == 0 ? 0 : errno;
+}
+
+// Makes the directories of a relative path and opens the last one.
+UniqueFd make_folders(int base, std::string_view path) {
+  constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+  UniqueFd here(above_standard_streams(::openat(base, ".", flags)));
+  while (here && !path.empty()) {
+    const std::string part(take_part(path, '/'));
+    if (part.empty()) continue;
+    ::mkdirat(here.get(), part.c_str(), 0700);
+    here.reset(above_standard_streams(::openat(here.get(), part.c_str(), flags)));
+  }
+  return here;
+}
+
+std::string error_at(const char* what, const std::string& path, int error) {
+  return concat("% %: %", {what, printable(path), errno_text(error)});
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string PutBack::open_folder() {
+  if (folder_fd_) return {};
+  if (folder_.empty()) return "there is no folder";
+  const UniqueFd root(above_standard_streams(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  std::string path = folder_;
+  const std::time_t now = std::time(nullptr);
+  append_all(path, "/%-%", {utc_time(now), random_hex(3)});
+  std::replace(path.begin() + static_cast<std::ptrdiff_t>(folder_.size()), path.end(), ':', '-');
+  folder_fd_ = make_folders(root.get(), path);
+  if (!folder_fd_) return error_at("cannot make", path, errno);
+  kept_in_ = std::move(path);
+  return {};
+}
+
+std::string PutBack::rename_beside(int directory, const std::string& path) {
+  const Split split(path);
+  const std::string name = concat("PUT_BACK_%_%", {random_hex(3), split.name});
+  if (::renameat(directory, split.name.c_str(), directory, name.c_str()) != 0)
+    return error_at("cannot rename", path, errno);
+  beside_.push_back(concat("%/%", {split.folder, name}));
+  return {};
+}
+
+std::string PutBack::take_out(const std::string& path) {
+  const Split split(path);
+  const auto directory = open_canonical_directory(split.folder);
+  if (!directory) return directory.error().message;
+  if (!open_folder().empty()) return rename_beside(directory->get(), path);
+  const UniqueFd to = make_folders(folder_fd_.get(), split.folder);
+  if (!to) return rename_beside(directory->get(), path);
+  if (::renameat(directory->get(), split.name.c_str(), to.get(), split.name.c_str()) == 0)
+    return {};
+  if (errno == ENOENT) return {};
+  if (errno != EXDEV || Copier().copy(directory->get(), split.name, to.get()) != 0)
+    return rename_beside(directory->get(), path);
+  const int error = remove_copied(directory->get(), split.name);
+  return error == 0 ? std::string() : rename_beside(directory->get(), path);
+}
+
+std::string PutBack::keep_copy(const std::string& path) {
+  const Split split(path);
+  const auto directory = open_canonical_directory(split.folder);
+  if (!directory) return directory.error().message;
+  if (!open_folder().empty()) return {};
+  const UniqueFd to = make_folders(folder_fd_.get(), split.folder);
+  if (to) Copier().copy(directory->get(), split.name, to.get());
+  return {};
+}
+
+bool PutBack::put_back(const std::string& path, const LaterFile& file, std::string& problem) {
+  const Split split(path);
+  const auto directory = open_canonical_directory(split.folder);
+  if (!directory) {
+    if (directory.error().system_error == ENOENT) return false;
+    problem = directory.error().message;
+    return true;
+  }
+  const int in = directory->get();
+  const auto fail = [&] { problem = error_at("cannot put back", path, errno); };
+  if (S_ISDIR(file.mode)) {
+    if (::mkdirat(in, split.name.c_str(), file.mode & 0777) != 0 && errno != EEXIST) fail();
+    return true;
+  }
+  if (!file.text) {
+    problem = concat("cannot put back %: it was not kept, as it is large or no regular file",
+                     {printable(path)});
+    return true;
+  }
+  const std::string name = concat(".put-back-%", {random_hex(8)});
+  if (S_ISLNK(file.mode)) {
+    if (::symlinkat(file.text->c_str(), in, name.c_str()) != 0) return fail(), true;
+  } else {
+    const UniqueFd out(above_standard_streams(
+        ::openat(in, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
+    if (!out) return fail(), true;
+    errno = write_all(out.get(), *file.text);
+    if (errno != 0 || ::fchmod(out.get(), file.mode & 07777) != 0) {
+      fail();
+      ::unlinkat(in, name.c_str(), 0);
+      return true;
+    }
+  }
+  if (::renameat(in, name.c_str(), in, split.name.c_str()) != 0) {
+    fail();
+    ::unlinkat(in, name.c_str(), 0);
+  }
+  return true;
 }
 
 }  // inner
@@ -64381,7 +65900,8 @@ struct ServerConfig {
 
   const std::vector<const Feature*> features;
   OptionTable options = {};  // of the server and its features
-  ExecutorWings wings = {create_guard, open_audit_log, nullptr, {}};  // the network is a feature
+  ExecutorWings wings = {create_guard, open_audit_log, nullptr,
+                         {},           keep_later,     runs_later};  // the network is a feature
 
   // What features find in their options, and the server goes by.
   std::string greeting = {};      // to standard error, when it serves; empty: to a person alone
@@ -65082,7 +66602,7 @@ Json json_of_job(const ToolOptions& options, const JobStatus& job, std::size_t r
   const Json all = result_json(options, end, room);
   for (const char* key :
        {"outcome", "timed_out", "signal", "output_held_open", "notes", "stdout_file", "stderr_file",
-        "sandbox", "limits_reached", "changed_files", "redactions"})
+        "sandbox", "limits_reached", "changed_files", "put_back", "redactions"})
     if (const Json* value = all.find(key)) object.set(key, *value);
   return object;
 }
@@ -66109,6 +67629,7 @@ class BlockSum {
     add_counts(all_.err_counts, result.err_counts);
     merge(all_.notes, result.notes);
     merge(all_.changed_files, result.changed_files);
+    merge(all_.put_back, result.put_back);
     merge(all_.limits_reached, result.limits_reached);
     all_ = std::move(result);
   }
@@ -67530,7 +69051,23 @@ constexpr Option server_rows[] = {
         .off()
         .in(Option::confinement)
         .where(Option::local)
-        .help("do not look for changes of .git/hooks, .mcp.json and the like"),
+        .help(
+            "do not keep what the user's own tools run later: .git/hooks, .mcp.json and the like"),
+    of_local<&LocalOptions::allow_later>("allow-later")
+        .value("PATH...")
+        .in(Option::confinement)
+        .where(Option::local)
+        .often()
+        .help(
+            "what commands may change although the user's own tools run it later, such as "
+            ".github/workflows: in each allowed path, or absolute. \".\" for all. Otherwise it is "
+            "put back when a command has ended"),
+    of_local<&LocalOptions::put_back_dir>("put-back-dir")
+        .value("DIR")
+        .usual("~/.local/state/codeexec/put-back")
+        .in(Option::confinement)
+        .where(Option::local)
+        .help("the folder for what commands had made of that"),
     of_local<&LocalOptions::supervised>("no-supervisor")
         .off()
         .in(Option::confinement)

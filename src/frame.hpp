@@ -99,8 +99,8 @@
 //   executor     needs: base (policy) paths (files) environment sandbox terminal process  the gate
 //   proxy        needs: base process executor   which names commands reach; lets them through
 //   audit        needs: base json process sandbox executor    records of commands, the file of them
-//   agent        needs: base json paths environment sandbox process executor
-//                                     starts commands elsewhere; the connection to it
+//   later        needs: base paths executor    what the user's tools run later, kept as it is
+//   agent        needs: base json paths environment sandbox process executor  commands elsewhere
 //   copy         needs: base json paths process executor agent    a workspace, kept alike elsewhere
 //   place        needs: base json paths files environment sandbox process executor agent copy
 //                                     commands on another machine
@@ -134,7 +134,7 @@
 //   CODEEXEC_IMPLEMENT_POLICY regex shell policy
 //   CODEEXEC_IMPLEMENT_MCP json mcp
 //   CODEEXEC_IMPLEMENT_AGENT agent
-//   CODEEXEC_IMPLEMENT_TOOLS audit files jobs code tools
+//   CODEEXEC_IMPLEMENT_TOOLS audit later files jobs code tools
 //   CODEEXEC_IMPLEMENT_CONTAINERS docker containers
 //   CODEEXEC_IMPLEMENT_PLACES copy place cluster places
 //   CODEEXEC_IMPLEMENT_NETWORK proxy network
@@ -181,6 +181,7 @@
 #include "files/files.hpp"
 #include "jobs/jobs.hpp"
 #include "json/json.hpp"
+#include "later/later.hpp"
 #include "mcp/mcp.hpp"
 #include "paths/paths.hpp"
 #include "place/place.hpp"
@@ -384,7 +385,6 @@
 #include "executor/shared.cpp"
 #include "executor/slots.cpp"
 #include "executor/spill.cpp"
-#include "executor/watch.cpp"
 #include "executor/words.cpp"
 
 #include "proxy/addresses.cpp"
@@ -399,6 +399,13 @@
 #include "audit/log.cpp"
 #include "audit/record.cpp"
 #include "audit/syslog.cpp"
+
+#include "later/events.cpp"
+#include "later/git_settings.cpp"
+#include "later/keep.cpp"
+#include "later/look.cpp"
+#include "later/names.cpp"
+#include "later/put_back.cpp"
 
 #include "agent/agent.cpp"
 #include "agent/command.cpp"

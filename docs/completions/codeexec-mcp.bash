@@ -32,6 +32,8 @@ _codeexec_mcp() {
 --pid-namespace
 --protected-paths
 --no-watch-files
+--allow-later
+--put-back-dir
 --no-supervisor
 --timeout
 --max-timeout
@@ -160,14 +162,14 @@ _codeexec_mcp() {
     case ${COMP_WORDS[i]} in --*) option=${COMP_WORDS[i]} && break ;; esac
   done
   case $option in
-    --allowed-paths|--read-only|--workspace|--venv-path|--local-skills-directory|--spill-dir|--tools-path|--skills-path) compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -d -- "$current")) ;;
+    --allowed-paths|--read-only|--workspace|--put-back-dir|--venv-path|--local-skills-directory|--spill-dir|--tools-path|--skills-path) compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -d -- "$current")) ;;
     --execution-mode) words='local docker ssh slurm kubernetes command' ;;
     --policy) words='strict compat' ;;
     --disable-rule|--ask-rule) words='sudo su chmod chown dd mkfs disk-tools mount device-write rm-protected rm-unset-variable mv-dev-null fork-bomb end-machine kill-all machine-settings accounts host-access plant opaque-shell-input unknown-command' ;;
     --sandbox) words='off best-effort strict' ;;
     --network) words='host none loopback allow' ;;
     --private-home) words='off command executor' ;;
-    --shell|--audit-file|--audit-key|--transcript|--docker-log-file|--place-agent-path|--place-agent|--kubernetes-pod-template|--config|--write|--verify-audit|--report|--output|--replay) compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
+    --allow-later|--shell|--audit-file|--audit-key|--transcript|--docker-log-file|--place-agent-path|--place-agent|--kubernetes-pod-template|--config|--write|--verify-audit|--report|--output|--replay) compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
     --docker-image-policy) words='never missing always' ;;
     --docker-network-mode) words='none bridge host' ;;
     --profile) words='commands user-container' ;;

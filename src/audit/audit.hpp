@@ -15,7 +15,7 @@ inline namespace v0_1 {
 //  "idle"?,"exit_code","signal"?,
 //  "duration_ms","cpu_ms","peak_memory"?,"stdout_bytes","stdout_sha256"?,"stdout"?,
 //  "stderr_bytes","stderr_sha256"?,"stderr"?,"sandbox"?,"container"?,"place"?,"limits_reached"?,
-//  "changed_files"?,"connections"?,"redactions"?}.
+//  "changed_files"?,"put_back"?,"connections"?,"redactions"?}.
 // A command or code longer than 16 KiB is cut; command_bytes or code_bytes then has its whole
 // length. input is cut to 4 KiB, and input_bytes is its whole length. rule_begin and rule_end are
 // the offending bytes of the whole command, where the rule knows them. The hashes are SHA-256: of

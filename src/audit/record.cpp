@@ -41,6 +41,7 @@ void set_sandbox_fields(Json& object, const Result& r) {
   if (!r.place.empty()) object.set("place"sv, r.place);
   if (!r.limits_reached.empty()) object.set("limits_reached"sv, list_of(r.limits_reached));
   if (!r.changed_files.empty()) object.set("changed_files"sv, list_of(r.changed_files));
+  if (!r.put_back.empty()) object.set("put_back"sv, list_of(r.put_back));
   const std::uint64_t redactions = r.out_counts.redactions + r.err_counts.redactions;
   if (redactions > 0) object.set("redactions"sv, redactions);
 }

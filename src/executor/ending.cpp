@@ -70,14 +70,7 @@ void Executor::Gate::conclude(const Ending& ending, const ProcessResult& ended,
   step([&] {
     if (ending.session) add_note(told.notes, "%", {ending.hand_on(ended, paths)});
   });
-  step([&] { told.changed_files = ending.changed_files(); });
-  step([&] {
-    if (!told.changed_files.empty())
-      add_note(
-          told.notes,
-          "changed during the command, and used outside of the sandbox by the user's own tools: %",
-          {joined(told.changed_files, ", "sv)});
-  });
+  step([&] { ending.later(told); });
   step([&] { ending.log(told, ended); });
   if (!has_all) tell_of_memory(told.message, "notes are");
 }
@@ -87,6 +80,7 @@ void Executor::Gate::mask(Result& result) const {
   for (std::string* text : {&result.command, &result.work_dir, &result.message}) text->clear();
   result.notes.clear();
   result.changed_files.clear();
+  result.put_back.clear();
   result.rule_begin = result.rule_end = 0;
   result.message = out_of_memory;
 }
@@ -100,7 +94,8 @@ void Executor::Gate::mask_texts(Result& result) const {
   for (std::string* text : {&result.command, &result.work_dir, &result.message})
     *text = redactor.redact(*text);
   for (std::string& note : result.notes) note = redactor.redact(note);
-  for (std::string& path : result.changed_files) path = redactor.redact(path);
+  for (std::vector<std::string>* files : {&result.changed_files, &result.put_back})
+    for (std::string& path : *files) path = redactor.redact(path);
   result.rule_begin = std::min(begin, result.command.size());
   result.rule_end = std::min(end, result.command.size());
 }

@@ -195,9 +195,11 @@ struct Result : ProcessResult {
   std::shared_ptr<const SandboxReport> sandbox = {};  // what was in force; null: refused before
   std::string container = {};                         // the name of the one it ran in, or empty
   std::string place = {};  // the name of the one that is not this host, see PlaceExecutor; or empty
-  // Files that run later and outside of the sandbox, by the user's own tools, and that changed
-  // during the command: canonical paths. See LocalOptions::watch_files.
+  // Files that run later and outside of the sandbox, by the user's own tools: those that changed
+  // during the command, and those that were put back as they were before it. Canonical paths, 100
+  // of each at most. See LocalOptions::watch_files.
   std::vector<std::string> changed_files = {};
+  std::vector<std::string> put_back = {};
   // In the order in which they ended, 100 at most; how many there were beyond them.
   std::vector<Connection> connections = {};
   std::uint64_t connections_omitted = 0;
@@ -349,6 +351,12 @@ struct ExecutorOptions {
 
 class AuditLog;        // internal: where records are kept
 class CommandNetwork;  // internal: what serves connections of commands by the names of hosts
+struct LocalOptions;
+
+// Called before a command starts, with its work_dir. What it returns is called when the command has
+// ended, and completes its result.
+using LaterEnd = Function<void(Result&)>;
+using LaterBegin = Function<LaterEnd(const std::string& work_dir)>;
 
 // What makes the parts of an executor that stand in other wings of this header (see WINGS at its
 // top). create(options) has all of them. A program that implements less of the header gives
@@ -363,17 +371,23 @@ struct ExecutorWings {
   // Judges the commands in place of a policy, whose lists and rules are errors then. Without this
   // and `guard` no command is judged; delete_guard and roots that are not writable are errors, too.
   std::shared_ptr<const Guard> own_guard = {};
+  // Of LocalOptions::watch_files, in these folders.
+  Expected<LaterBegin> (*later)(const LocalOptions& options,
+                                std::vector<std::string> folders) = nullptr;
+  bool (*is_run_later)(std::string_view path) = nullptr;
 
   static ExecutorWings all();
 };
 
 // Defined in the wings TOOLS and NETWORK; create_guard() in POLICY.
+Expected<LaterBegin> keep_later(const LocalOptions& options, std::vector<std::string> folders);
+bool runs_later(std::string_view path);  // see its section
 Expected<std::shared_ptr<AuditLog>> open_audit_log(const ExecutorOptions& options);
 Expected<std::shared_ptr<CommandNetwork>> open_network(const ExecutorOptions& options);
 
 // Inline, so that only a program that calls it needs those wings.
 inline ExecutorWings ExecutorWings::all() {
-  return {create_guard, open_audit_log, open_network, {}};
+  return {create_guard, open_audit_log, open_network, {}, keep_later, runs_later};
 }
 
 // Runs commands: judges each by policy and path rules, starts it, bounds it and records it. This is
@@ -508,24 +522,19 @@ struct LocalOptions : ExecutorOptions {
   // Nothing of a command outlives it, nor this program, however that ends: see
   // ProcessOptions::supervised. So it is in any case in a sandbox, and for Command::background.
   bool supervised = true;
-  // In a sandbox: notice when a command changes what the user's own tools will run, directly in the
-  // work_dir and each writable root (of 64 roots at most). Changes are listed in
-  // Result::changed_files, 100 at most; they are not prevented. Watched are
-  //   .git, when it becomes another one or a file; in it config, config.worktree, commondir,
-  //     info/attributes, and in hooks all but samples; config and hooks in worktrees/*, modules/*
-  //     (also of three parts); what is in the folder of the work tree that core.hooksPath names
-  //   the same files of a root that is a repository itself, and in the folders outside of the roots
-  //     that a linked worktree or a submodule among them has of its own
-  //   SUB/.git likewise, SUB/.mcp.json .cursor/mcp.json .claude/settings.json, of 64 folders SUB
-  //   what is in .husky, .vscode, .idea, .ssh, .devcontainer and .github/workflows (256 entries of
-  //     each, not below them)
-  //   .envrc .gdbinit .gitconfig .npmrc .yarnrc .yarnrc.yml .pre-commit-config.yaml .mise.toml
-  //   .devcontainer.json .mcp.json .cursor/mcp.json .claude/settings.json
-  //   .claude/settings.local.json .cargo/config .cargo/config.toml .config/git/config
-  //   .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshenv .zprofile
-  //   .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login .config/fish/config.fish
-  // A change shows in what the kernel keeps of a file: its identity, size, rights and times.
+  // In a sandbox: keep what the user's own tools will run or obey later, outside of it, as it is:
+  // what runs_later() lists, in the work_dir and each writable root (of 64 at most), three levels
+  // deep. What a command has made or changed of it is put back before its result is given, and is
+  // in Result::put_back; what comes through all the same, in Result::changed_files.
   bool watch_files = true;
+  // Of these, what commands may change all the same: paths that are absolute or relative to each
+  // writable root, with all below them, such as ".github/workflows". ".": everything, so that a
+  // change is only reported.
+  std::vector<std::string> allow_later = {};
+  // Where the command's versions of what was put back are kept, one folder for each command; made
+  // when it is needed. Empty: codeexec/put-back in $XDG_STATE_HOME, or in ~/.local/state. Without
+  // such a folder, or where commands may write, they stay beside as PUT_BACK_..._name.
+  std::string put_back_dir = {};
   // Linked as .agent/skills in the workspace before the first command, unless something of that
   // name is there already. Empty: no link.
   std::string skills_dir = {};

@@ -134,54 +134,6 @@ struct Target {
   std::string directory = {};           // of a pattern: where all it can ever stand for lies
 };
 
-// Files that the user's own tools run or obey later, outside of any sandbox, as they are at one
-// moment: in each of some directories, those that LocalOptions::watch_files names. What the kernel
-// keeps of a file shows a change: no command can set back st_ctime.
-class WatchedFiles {
- public:
-  static constexpr std::size_t max_directories = 64;
-  static constexpr std::size_t max_files = 8192;       // in all
-  static constexpr std::size_t max_entries = 256;      // of one directory
-  static constexpr std::size_t max_listed = 4096;      // of one that is watched
-  static constexpr std::size_t max_repositories = 64;  // directly below one that is watched
-  static constexpr std::size_t max_changes = 100;
-
-  // Nothing.
-  WatchedFiles() = default;
-  explicit WatchedFiles(std::vector<std::string> directories, bool below = true);
-
-  // The paths of files that have changed since then, are new, or are gone.
-  std::vector<std::string> changes() const;
-
- private:
-  // A watched directory, and its path with a slash at the end.
-  struct Place {
-    int fd;
-    std::string start;
-  };
-
-  // Of a directory only its identity: its times change with every file in it.
-  static std::string print_of(const struct stat& status);
-  static bool is_another(const std::pair<const std::string, std::string>& known);
-  static std::string text_of(const Place& place, const std::string& file);
-
-  // True when it is a directory (and not a link to one).
-  bool look_at_one(const Place& place, const std::string& file);
-  // Of a folder of what is like repositories, with names of so many parts, the settings of each.
-  void look_at_entries(const Place& place, const std::string& path, int repositories = 0);
-  // Of the repository whose paths begin so; it may be the watched directory itself.
-  void look_at_settings(const Place& place, const std::string& begin);
-  void look_at_repository(const Place& place, const std::string& git);
-  // Those of watched_paths that begin with an entry; all of them when that is empty.
-  void look_at_watched(const Place& place, std::string_view entry);
-  void look_at(const std::string& directory);
-
-  std::vector<std::string> directories_ = {};
-  bool below_ = true;  // whether repositories below are looked at: not where there are too many
-  std::size_t left_ = max_files;
-  TextMap prints_ = {};
-};
-
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
 
 // What a lack of memory keeps from being written, for `tell_of_memory()`.

@@ -37,8 +37,8 @@ struct Executor::Admission {
     // Canonical paths of what the command uses, for the delete guard, once it has run.
     std::vector<std::string> read_files = {};
     std::vector<std::string> created_files = {};
-    // The files of LocalOptions::watch_files that changed since it began.
-    Function<std::vector<std::string>()> changed_files = {};
+    // Keeps what runs later.
+    LaterEnd later = {};
     // What the command can reach, and whether HOME and TMPDIR are its own.
     Network network = Network::host;
     bool own_home = false;

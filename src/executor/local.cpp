@@ -158,7 +158,6 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
     for (const std::string& path : git.readable) wanted.readable.push_back(path);
     for (const std::string& path : git.replaceable) wanted.replaceable.push_back(path);
     if (auto ok = check_out_of_reach(options, wanted.writable); !ok) return ok;
-    watch_files = options.watch_files;
     if (homes) wanted.writable.push_back(homes->path());
     if (options.private_tmp && wanted.tmp.empty()) no_tmp = make_tmp(wanted);
   }
@@ -166,6 +165,7 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   if (!made) return in_words_of_roots(made.error(), options);
   sandbox = std::move(*made);
   SandboxReport known = sandbox.report();
+  if (auto ok = make_later(options, wings, known); !ok) return ok;
   if (!no_tmp.empty()) known.places.push_back(concat("tmp: none (%)", {no_tmp}));
   settle_tmp(known, wanted);
   for (std::string& entry : missing) known.missing.push_back(std::move(entry));
@@ -181,6 +181,26 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
   if (homes) add_toolchains(environment, weak_variables);
   gaps = note_of_gaps(known, wanted.network);
   report = new_shared<const SandboxReport>(std::move(known));
+  return {};
+}
+
+// What runs later is looked for in what the sandbox lets commands change.
+Expected<void> LocalExecutor::Place::make_later(const LocalOptions& options,
+                                                const ExecutorWings& wings, SandboxReport& known) {
+  if (!options.watch_files || known.mode == SandboxMode::off) return {};
+  if (!wings.later || !wings.is_run_later)
+    return make_error(ErrorCode::invalid_argument,
+                      "watch_files: keep_later() is not among the wings that create() was given; "
+                      "without it, set watch_files to false");
+  std::vector<std::string> folders = writable;
+  for (const std::string& path : git.own)
+    if (!is_one_of(path, folders)) folders.push_back(path);
+  auto begin = wings.later(options, std::move(folders));
+  if (!begin) return begin.failure();
+  later = std::move(*begin);
+  runs_later = wings.is_run_later;
+  allow_later = options.allow_later;
+  known.enforced.push_back("put_back");
   return {};
 }
 
@@ -252,7 +272,9 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
   for (const std::string& path : readable) add(path, Permission::read);
   // Without any root everything would be allowed.
   if (roots.empty()) roots.push_back({"/", Permission::none});
-  return PathRules::create(roots);
+  auto rules = PathRules::create(roots);
+  if (rules && runs_later) rules->keep(runs_later, allow_later);
+  return rules;
 }
 
 PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
@@ -300,9 +322,7 @@ void LocalExecutor::Place::confine(Admission& admission) const {
     if (report->mode == SandboxMode::strict) return admission.fail(error, "sandbox");
     result.notes.push_back(error.message);
   }
-  admission.ending.changed_files = [watched = WatchedFiles(watched(admission.directory.path))] {
-    return watched.changes();
-  };
+  admission.ending.later = later(admission.directory.path);
 }
 
 namespace {

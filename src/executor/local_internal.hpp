@@ -34,7 +34,9 @@ struct LocalExecutor::Place {
   std::shared_ptr<CommandNetwork> network = {};  // with Network::allow, else null
   std::shared_ptr<ProxyPorts> ports = new_shared<ProxyPorts>();
   GitFolders git = {};  // outside of these
-  bool watch_files = false;
+  LaterBegin later = {};
+  bool (*runs_later)(std::string_view path) = nullptr;  // of what is kept; null: nothing is
+  std::vector<std::string> allow_later = {};
   mutable std::mutex skills_mutex = {};
   mutable bool skills_linked = false;
   // The directory that all private homes are, or lie in. Null: there are none.
@@ -48,20 +50,6 @@ struct LocalExecutor::Place {
   std::string facts = {};  // for describe_place()
 
   bool sandboxed() const { return report->mode != SandboxMode::off; }
-  // What is watched while a command runs in that directory.
-  std::vector<std::string> watched(const std::string& work_dir) const {
-    if (!watch_files) return {};
-    std::vector<std::string> directories;
-    const auto add = [&directories](const std::string& path) {
-      if (!is_one_of(path, directories)) directories.push_back(path);
-    };
-    for (const std::string& path : writable)
-      if (directories.size() < WatchedFiles::max_directories) add(path);
-    for (const std::string& path : git.own)
-      if (directories.size() < WatchedFiles::max_directories) add(path);
-    add(work_dir);
-    return directories;
-  }
 
   Place(Environment variables, std::string shell_path, std::string skills)
       : environment(std::move(variables)),
@@ -80,6 +68,8 @@ struct LocalExecutor::Place {
   // The sandbox for what the options and the executor's roots imply.
   Expected<void> make_sandbox(const LocalOptions& options, const ExecutorWings& wings,
                               const Executor& executor);
+  Expected<void> make_later(const LocalOptions& options, const ExecutorWings& wings,
+                            SandboxReport& known);
   // The weak variables of a command whose proxy listens on a port.
   std::vector<std::string> port_variables(std::uint16_t port) const;
   // Hands the command over to the sandbox.

@@ -61,6 +61,10 @@ Expected<void> check_permission(const PathRules& rules, const std::string& path,
   if (had == Permission::none)
     return make_error(ErrorCode::permission_denied,
                       "%: not in the allowed directories (allowed_paths)", {in_quotes(path)});
+  if (rules.keeps(path))
+    return make_error(ErrorCode::permission_denied,
+                      "%: stays as it is, since the user's own tools run it later (allow_later)",
+                      {in_quotes(path)});
   return make_error(ErrorCode::permission_denied, "%: may be read and not changed (read_only)",
                     {in_quotes(path)});
 }

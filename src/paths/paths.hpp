@@ -60,6 +60,13 @@ class PathRules {
   // What that root allows; none where there is no such root.
   Permission permission(std::string_view canonical_path) const noexcept;
 
+  // Files below writable roots that may be read and not changed: those whose path, relative to any
+  // of these roots, `is_kept`, unless they are in `open`, which are paths as there or absolute, or
+  // "." for all. By their names alone, for permission().
+  void keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open);
+  // Whether a canonical path is one of those.
+  bool keeps(std::string_view canonical_path) const noexcept;
+
   // The directory a command starts in: `work_dir`, looked up from `base` when it is relative, or
   // `base` itself when it is empty (an empty base is the caller's current directory). It must be
   // readable by the rules at least. The check and the opening cannot be driven apart: what is
@@ -78,6 +85,8 @@ class PathRules {
 
  private:
   std::vector<Root> roots_ = {};
+  bool (*is_kept_)(std::string_view path) = nullptr;
+  std::vector<std::string> open_ = {};
 };
 
 // Whether this canonical path is of a kind that tools make anew whenever they need it, so that it

@@ -217,7 +217,28 @@ const Root* PathRules::deepest_root(std::string_view canonical_path) const noexc
 Permission PathRules::permission(std::string_view canonical_path) const noexcept {
   if (!restricted()) return Permission::write;
   const Root* root = deepest_root(canonical_path);
-  return root ? root->permission : Permission::none;
+  if (!root) return Permission::none;
+  return root->permission == Permission::write && keeps(canonical_path) ? Permission::read
+                                                                        : root->permission;
+}
+
+void PathRules::keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open) {
+  is_kept_ = is_kept;
+  open_ = std::move(open);
+}
+
+bool PathRules::keeps(std::string_view canonical_path) const noexcept {
+  if (!is_kept_) return false;
+  bool is_kept = false;
+  for (const Root& root : roots_) {
+    if (root.permission != Permission::write || !is_within(canonical_path, root.path)) continue;
+    std::string_view below = canonical_path.substr(root.path.size());
+    while (starts_with(below, "/"sv)) below.remove_prefix(1);
+    for (const std::string& open : open_)
+      if (open == "."sv || is_within(below, open) || is_within(canonical_path, open)) return false;
+    is_kept = is_kept || is_kept_(below);
+  }
+  return is_kept;
 }
 
 Expected<UniqueFd> PathRules::open_work_dir(std::string_view work_dir, std::string_view base,

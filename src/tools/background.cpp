@@ -119,7 +119,7 @@ Json json_of_job(const ToolOptions& options, const JobStatus& job, std::size_t r
   const Json all = result_json(options, end, room);
   for (const char* key :
        {"outcome", "timed_out", "signal", "output_held_open", "notes", "stdout_file", "stderr_file",
-        "sandbox", "limits_reached", "changed_files", "redactions"})
+        "sandbox", "limits_reached", "changed_files", "put_back", "redactions"})
     if (const Json* value = all.find(key)) object.set(key, *value);
   return object;
 }

@@ -60,6 +60,7 @@ class BlockSum {
     add_counts(all_.err_counts, result.err_counts);
     merge(all_.notes, result.notes);
     merge(all_.changed_files, result.changed_files);
+    merge(all_.put_back, result.put_back);
     merge(all_.limits_reached, result.limits_reached);
     all_ = std::move(result);
   }

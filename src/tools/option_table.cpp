@@ -213,7 +213,23 @@ constexpr Option server_rows[] = {
         .off()
         .in(Option::confinement)
         .where(Option::local)
-        .help("do not look for changes of .git/hooks, .mcp.json and the like"),
+        .help(
+            "do not keep what the user's own tools run later: .git/hooks, .mcp.json and the like"),
+    of_local<&LocalOptions::allow_later>("allow-later")
+        .value("PATH...")
+        .in(Option::confinement)
+        .where(Option::local)
+        .often()
+        .help(
+            "what commands may change although the user's own tools run it later, such as "
+            ".github/workflows: in each allowed path, or absolute. \".\" for all. Otherwise it is "
+            "put back when a command has ended"),
+    of_local<&LocalOptions::put_back_dir>("put-back-dir")
+        .value("DIR")
+        .usual("~/.local/state/codeexec/put-back")
+        .in(Option::confinement)
+        .where(Option::local)
+        .help("the folder for what commands had made of that"),
     of_local<&LocalOptions::supervised>("no-supervisor")
         .off()
         .in(Option::confinement)

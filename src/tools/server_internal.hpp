@@ -106,7 +106,8 @@ struct ServerConfig {
 
   const std::vector<const Feature*> features;
   OptionTable options = {};  // of the server and its features
-  ExecutorWings wings = {create_guard, open_audit_log, nullptr, {}};  // the network is a feature
+  ExecutorWings wings = {create_guard, open_audit_log, nullptr,
+                         {},           keep_later,     runs_later};  // the network is a feature
 
   // What features find in their options, and the server goes by.
   std::string greeting = {};      // to standard error, when it serves; empty: to a person alone

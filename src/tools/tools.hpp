@@ -18,7 +18,7 @@ inline namespace v0_1 {
 //   stderr_truncated, and where they apply: signal, rule, stdout_invalid_bytes,
 //   stderr_invalid_bytes, stdout_file, stderr_file, output_held_open, notes, sandbox (when its mode
 //   is not off: {"mode","network","missing"?}), container, limits_reached, changed_files,
-//   redactions.
+//   put_back, redactions.
 // exit_code is the status of a program that left by itself, minus the signal of one that was
 // killed, and -1 otherwise; success is true for exactly the exit code 0 of a program that left by
 // itself and in time. stderr ends with the message of a timeout, refusal or failed start.

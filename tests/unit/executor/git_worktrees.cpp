@@ -352,10 +352,13 @@ TEST_CASE("git worktrees: submodules") {
     check_lines(here, std::begin(daily), std::begin(daily) + 10);
     CHECK(!here.run("echo x >> ../top").succeeded());
     CHECK(!here.run("echo '#' >> " + super + "/.git/config").succeeded());
-    // Its settings are its own, as those of a repository in the workspace; a change is told.
-    const Result r = here.run("git config user.name somebody; echo '#' > " + own + "/hooks/x");
-    CHECK(contains(r.changed_files, own + "/config"));
-    CHECK(contains(r.changed_files, own + "/hooks/x"));
+    // Its settings are its own, as those of a repository in the workspace; what runs later stays.
+    const Result r = here.run("git config user.name somebody; git config alias.x '!true'; "
+                              "echo '#' > " + own + "/hooks/x");
+    CHECK(contains(r.put_back, own + "/config"));
+    CHECK(contains(r.put_back, own + "/hooks/x"));
+    CHECK(here.run("git config user.name").out == "somebody\n");
+    CHECK(!here.run("git config alias.x").succeeded());
   }
   SUBCASE("in a linked worktree") {
     outside(super,
@@ -487,12 +490,12 @@ TEST_CASE("git worktrees: one that may only be read") {
   CHECK(!here.run("touch " + repository.own + "/new").succeeded());
 }
 
-TEST_CASE("git worktrees: what commands change of their own part is told") {
+TEST_CASE("git worktrees: what commands change of their own part is put back") {
   if (!has_git()) return;
   const Worktree repository;
   const LocalExecutor here = make(options_for({repository.work}));
   if (!holds_files(here)) return;
-  const Result r = here.run("echo ../.. > " + repository.own + "/commondir");
-  CHECK(contains(r.changed_files, repository.own + "/commondir"));
-  CHECK(here.run("git status").changed_files.empty());
+  const Result r = here.run("echo .. > " + repository.own + "/commondir");
+  CHECK(contains(r.put_back, repository.own + "/commondir"));
+  CHECK(here.run("git status").put_back.empty());
 }

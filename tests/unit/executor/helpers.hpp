@@ -37,6 +37,13 @@ inline std::string output_of(const codeexec::LocalExecutor& executor, const std:
   return output_of(executor, codeexec::Command::shell(script));
 }
 
+// A sentence of the notes that begins so; empty when there is none.
+inline std::string note_of(const codeexec::Result& r, const std::string& begin) {
+  for (const std::string& note : r.notes)
+    if (begins(note, begin)) return note;
+  return {};
+}
+
 // A script of at least `size` bytes that prints "end".
 inline std::string long_script(std::size_t size) {
   // Long lines: a script may have 4096 commands.

@@ -83,10 +83,13 @@ TEST_CASE("an option whose wing is not given is an error that names it") {
        [](LocalOptions& o) {
          o.roots = {{o.workspace, Permission::read}};
        }},
+      {"watch_files",
+       [](LocalOptions& o) { o.sandbox.mode = codeexec::SandboxMode::best_effort; }},
       {"audit_file", [](LocalOptions& o) { o.audit_file = o.workspace + "/log"; }},
       {"allowed_domains", [](LocalOptions& o) {
          o.sandbox.mode = codeexec::SandboxMode::best_effort;
          o.sandbox.network = codeexec::Network::allow;
+         o.watch_files = false;
          o.allowed_domains = {"example.org"};
        }}};
   for (const auto& option : options) {

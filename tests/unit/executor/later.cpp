@@ -1,0 +1,512 @@
+// What runs later, by the user's own tools: it is kept as it is, or reported.
+
+#include "codeexec.hpp"
+
+#include <doctest/doctest.h>
+
+#include <sys/stat.h>
+
+#include "../../helpers/executor_support.hpp"
+#include "../../helpers/support.hpp"
+#include "helpers.hpp"
+
+namespace {
+
+using codeexec::Command;
+using codeexec::Json;
+using codeexec::LocalExecutor;
+using codeexec::LocalOptions;
+using codeexec::Permission;
+using codeexec::Result;
+using codeexec::SandboxMode;
+using support::AuditLog;
+using support::begins;
+using support::contains;
+using support::describe;
+using support::in;
+using support::make;
+using support::note_of;
+using support::Strings;
+
+LocalOptions kept_in_sandbox(const support::TempDir& directory) {
+  LocalOptions options = in(directory);
+  options.sandbox.mode = SandboxMode::best_effort;
+  return options;
+}
+
+// What the user does outside of the sandbox. A plant that runs makes a file `ran`.
+std::string as_user(const std::string& folder, const std::string& script) {
+  const Result r =
+      support::make(LocalOptions())
+          .run("cd " + folder + " && export GIT_CONFIG_GLOBAL=/dev/null HOME=" + folder + "\n" +
+               script);
+  CHECK_MESSAGE(r.succeeded(), describe(r));
+  return r.out;
+}
+
+bool git_is_here() {
+  if (support::make(LocalOptions()).run("git --version").succeeded()) return true;
+  MESSAGE("SKIPPED: there is no git here");
+  return false;
+}
+
+// A project with a repository, whose later files the user has made.
+struct Project {
+  Project() {
+    options.workspace = place.directory("project");
+    options.sandbox.mode = SandboxMode::best_effort;
+    options.put_back_dir = place / "kept";
+    as_user(workspace(),
+            "git init -q -b trunk; git config user.name me; git config user.email me@localhost\n"
+            "echo one > one; mkdir -p sub/deep scripts .vscode\n"
+            "printf '#!/bin/sh\\ntouch '$PWD/../hooked > scripts/check; chmod +x scripts/check\n"
+            "ln -s ../../scripts/check .git/hooks/post-commit\n"
+            "printf '#!/bin/sh\\nexit 0' > .git/hooks/pre-push; echo '{}' > .vscode/settings.json\n"
+            "printf '#!/bin/sh\\ntouch '$PWD/../ran > evil; chmod +x evil\n"
+            "rm .git/hooks/*.sample; git config core.pager cat; git add .; git commit -qm one; rm "
+            "../hooked");
+    before = state();
+  }
+  std::string workspace() const { return options.workspace; }
+  // All that a command could plant, with what is in it, but for objects and such.
+  std::string state() const {
+    return as_user(workspace(),
+                   "find . -path ./.git/objects -prune -o -path ./.git/logs -prune -o "
+                   "-path ./.git/refs -prune -o -name index -o -name COMMIT_EDITMSG -o "
+                   "-printf '%p %y %m %l\\n' | sort; git config -l --file .git/config | sort; cat "
+                   ".git/hooks/pre-push "
+                   "scripts/check .vscode/settings.json");
+  }
+  support::TempDir place;
+  LocalOptions options;
+  std::string before;
+};
+
+}  // namespace
+
+TEST_CASE("what runs later may be allowed to change, and is reported then") {
+  const support::TempDir place;
+  const std::string write = place.directory("write");
+  const std::string sub = place.directory("write/sub");
+  const std::string read = place.directory("read");
+  place.file("write/.git/config", "[core]");
+  place.file("write/.git/hooks/pre-commit.sample", "x");
+  place.file("write/.git/hooks/old", "x");
+  place.file("write/.vscode/tasks.json", "{}");
+  LocalOptions options;
+  options.workspace = write;
+  options.roots = {{write, Permission::write}, {read, Permission::read}};
+  options.sandbox.mode = SandboxMode::best_effort;
+  options.allow_later = {"."};
+  const LocalExecutor here = make(options);
+  const std::string begin = "changed during the command, and used outside of the sandbox by ";
+  const auto changes = [&](const std::string& script, const std::string& work_dir = {}) {
+    Command command = Command::shell(script);
+    command.work_dir = work_dir;
+    const Result r = here.run(command);
+    CHECK_MESSAGE(r.succeeded(), describe(r));
+    CHECK((note_of(r, begin) == "") == r.changed_files.empty());
+    return r.changed_files;
+  };
+  CHECK(changes("true") == Strings{});
+  CHECK(changes("cat .git/config; ls .git/hooks .vscode; mkdir -p x/y/z/w; "
+                "echo x > x/y/z/w/.envrc; echo x > .git/index; echo y > "
+                ".git/hooks/pre-commit.sample; touch y") == Strings{});
+  // Added, changed and removed; the same bytes are a change, too.
+  CHECK(changes("echo x > .git/hooks/pre-commit") == Strings{write + "/.git/hooks/pre-commit"});
+  CHECK(changes("echo x > .git/hooks/pre-commit") == Strings{write + "/.git/hooks/pre-commit"});
+  CHECK(changes("touch -d 2001-01-01 .git/hooks/old") == Strings{write + "/.git/hooks/old"});
+  CHECK(changes("printf y > .git/hooks/old; touch -d 2001-01-01 .git/hooks/old") ==
+        Strings{write + "/.git/hooks/old"});
+  CHECK(changes("rm .git/hooks/old") == Strings{write + "/.git/hooks/old"});
+  CHECK(changes("mv .git/config .git/c && mv .git/c .git/config") ==
+        Strings{write + "/.git/config"});
+  CHECK(changes("ln -s sub .envrc; echo x > .vscode/tasks.json") ==
+        Strings{write + "/.envrc", write + "/.vscode/tasks.json"});
+  for (const char* file : {".git/config.worktree",
+                           ".git/commondir",
+                           ".husky/pre-push",
+                           ".idea/workspace.xml",
+                           ".ssh/config",
+                           ".gitconfig",
+                           ".npmrc",
+                           ".yarnrc",
+                           ".yarnrc.yml",
+                           ".config/git/config",
+                           ".config/fish/config.fish",
+                           ".profile",
+                           ".bashrc",
+                           ".bash_profile",
+                           ".bash_login",
+                           ".bash_logout",
+                           ".bash_aliases",
+                           ".zshenv",
+                           ".zprofile",
+                           ".zshrc",
+                           ".zlogin",
+                           ".zlogout",
+                           ".kshrc",
+                           ".cshrc",
+                           ".tcshrc",
+                           ".login",
+                           ".git/info/attributes",
+                           ".git/modules/m/config",
+                           ".git/modules/m/hooks/post-checkout",
+                           ".git/modules/m/modules/n/config",
+                           ".git/modules/lib/part/one/hooks/post-checkout",
+                           ".git/worktrees/w/config",
+                           "sub/.git/config",
+                           "sub/.git/hooks/pre-push",
+                           "sub/.mcp.json",
+                           "sub/.cursor/mcp.json",
+                           "sub/.claude/settings.json",
+                           ".claude/settings.json",
+                           ".claude/settings.local.json",
+                           ".cursor/mcp.json",
+                           ".mcp.json",
+                           ".pre-commit-config.yaml",
+                           ".devcontainer/devcontainer.json",
+                           ".devcontainer.json",
+                           ".mise.toml",
+                           ".cargo/config",
+                           ".cargo/config.toml",
+                           ".github/workflows/ci.yml",
+                           ".gdbinit"}) {
+    CAPTURE(std::string(file));
+    const Strings changed =
+        changes("mkdir -p $(dirname " + std::string(file) + ") && echo x > " + file);
+    CHECK(contains(changed, write + "/" + file));
+  }
+  // With it comes what it names.
+  CHECK(changes("mkdir my-hooks; printf '[core]\n\tHooksPath = \"my-hooks\"\n' > .git/config") ==
+        Strings{write + "/.git/config", write + "/my-hooks"});
+  CHECK(changes("echo x > my-hooks/pre-push; echo x > y") == Strings{write + "/my-hooks/pre-push"});
+  // What it names outside is nobody's business, and what cannot be read is no reason to wait.
+  for (const char* outside :
+       {"hookspath=/etc", "hooksPath = ../read", "hookspath", "hookspath ="}) {
+    CAPTURE(std::string(outside));
+    const std::string config = std::string("echo '") + outside + "' > .git/config";
+    CHECK(changes(config) == Strings{write + "/.git/config"});
+    CHECK(changes("true") == Strings{});
+  }
+  CHECK(changes("rm .git/config; mkfifo .git/config") == Strings{write + "/.git/config"});
+  CHECK(changes("true") == Strings{});
+  // All of .git gives way to another one, in part and as a whole.
+  CHECK(contains(changes("mv .git/hooks .git/h; mkdir .git/hooks"), write + "/.git/hooks"));
+  CHECK(contains(changes("mv .git .g; echo 'gitdir: .g' > .git"), write + "/.git"));
+  CHECK(contains(changes("rm .git; mv .g .git"), write + "/.git"));
+  CHECK(changes("rm .envrc") == Strings{write + "/.envrc"});
+  // The work_dir is watched, too.
+  CHECK(changes("echo x > .envrc", "sub") == Strings{sub + "/.envrc"});
+  CHECK(changes("echo x > .envrc; echo x > ../.envrc", "sub") ==
+        Strings{write + "/.envrc", sub + "/.envrc"});
+
+  AuditLog log;
+  options.on_audit = log.callback();
+  const LocalExecutor audited = make(options);
+  const Result started = audited.start(Command::shell("echo z > .envrc")).wait();
+  CHECK(started.changed_files == Strings{write + "/.envrc"});
+  CHECK(note_of(started, begin) == begin + "the user's own tools: " + write + "/.envrc");
+  CHECK(log.take().at(0)["changed_files"] == Json::array({write + "/.envrc"}));
+  options.watch_files = false;
+  CHECK(make(options).run("echo z > .envrc").changed_files.empty());
+  options.watch_files = true;
+  options.sandbox.mode = SandboxMode::off;
+  CHECK(make(options).run("echo z > .envrc").changed_files.empty());
+}
+
+TEST_CASE("looking for what runs later is bounded") {
+  const support::TempDir place;
+  LocalOptions options = kept_in_sandbox(place);
+  options.allow_later = {"."};
+  const LocalExecutor here = make(options);
+  const Result many = here.run("mkdir .vscode && cd .vscode && seq 1 1000 | xargs touch");
+  CHECK_MESSAGE(many.succeeded(), describe(many));
+  CHECK(many.changed_files.size() == 100);
+  const Result gone = here.run("rm -r .vscode");
+  CHECK(gone.changed_files.size() == 100);
+  CHECK(here.run("true").changed_files.empty());
+
+  // Of too many folders not all are looked at, and nothing is said that is not so.
+  CHECK(here.run("seq 5000 | xargs mkdir").changed_files.empty());
+  for (const std::string& path :
+       here.run("for i in $(seq 5000); do : > $i/.envrc; done").changed_files)
+    CHECK(support::ends(path, "/.envrc"));
+  for (const std::string& path : here.run("seq 5001 5100 | xargs mkdir").changed_files)
+    CHECK_MESSAGE(false, path);
+  CHECK(here.run("touch .npmrc").changed_files == Strings{place.path() + "/.npmrc"});
+  CHECK(here.run("seq 5100 | xargs rm -r").succeeded());
+  // Files at the top are found in a directory that is too large to be listed.
+  CHECK(here.run("seq 10000 120000 | xargs touch").changed_files.empty());
+  CHECK(here.run("touch .envrc").changed_files == Strings{place.path() + "/.envrc"});
+}
+
+TEST_CASE("what runs later is put back before the result is given") {
+  if (!git_is_here()) return;
+  const char* const plants[] = {
+      "cp evil .git/hooks/pre-commit",
+      "cp evil .git/hooks/pre-push",
+      "rm .git/hooks/pre-push",
+      "chmod 600 .git/hooks/pre-push",
+      "mv .git/hooks .git/h; mkdir .git/hooks; cp evil .git/hooks/pre-commit; rm -r .git/h",
+      "mv .git/hooks .git/h; ln -s h .git/hooks; cp evil .git/h/pre-commit; rm -r .git/h",
+      "rm .git/hooks/pre-push; mkfifo .git/hooks/pre-push",
+      "rm .git/hooks/pre-push; mkdir -p .git/hooks/pre-push/x",
+      "rm .git/hooks/post-commit; ln -s ../../evil .git/hooks/post-commit",
+      "cp evil scripts/check",
+      "git config core.fsmonitor ./evil",
+      "git config core.hooksPath .",
+      "git config alias.status '!./evil'",
+      "git config core.sshCommand ./evil",
+      "git config --unset core.pager",
+      "git config core.pager ./evil",
+      "git config filter.x.clean ./evil",
+      "git config include.path ../more",
+      "git config remote.x.url 'ext::./evil'",
+      "git config remote.x.vcs evil",
+      "git config submodule.x.update '!./evil'",
+      "git config core.worktree ../..",
+      "(cat .git/config; printf '[core]\\n\\tfsmonitor = ./evil\\n') > .git/c; mv .git/c "
+      ".git/config",
+      "printf '[core]fsmonitor=./evil\\n' >> .git/config",
+      "printf '\\n[core\\n' >> .git/config",
+      "ln .git/config hard; printf '[core]\\n\\tfsmonitor = ./evil\\n' >> hard; rm hard",
+      "git config extensions.worktreeConfig true; printf '[core]\\n\\tfsmonitor = ./evil\\n' > "
+      ".git/config.worktree; git config --unset extensions.worktreeConfig",
+      "cp .git/config /tmp/c; rm .git/config; ln -s ../evil .git/config",
+      "rm .git/config; mkfifo .git/config",
+      "echo .. > .git/commondir",
+      "echo '* filter=x' > .git/info/attributes",
+      "echo 'export X' > .envrc",
+      "ln -s evil .envrc",
+      "mkfifo .envrc",
+      "echo x > .vscode/tasks.json",
+      "echo x > .vscode/settings.json",
+      "rm -r .vscode",
+      "mv .vscode v; ln -s v .vscode; echo x > v/tasks.json; rm -r v",
+      "mkdir x; echo x > x/tasks.json; mv .vscode y; mv x .vscode; rm -r y",
+      "echo x > .mcp.json",
+      "mkdir .claude; echo x > .claude/settings.json",
+      "mkdir .cursor .codex .gemini; touch .cursor/mcp.json .codex/config.toml .gemini/x",
+      "mkdir -p .github/workflows; echo x > .github/workflows/ci.yml; rmdir .github || :",
+      "mkdir .husky; cp evil .husky/pre-commit",
+      "mkdir -p .idea/runConfigurations; echo x > .idea/runConfigurations/x.xml",
+      "touch .pre-commit-config.yaml .npmrc .gitconfig .gdbinit .bashrc .devcontainer.json",
+      "echo x > sub/.envrc",
+      "mkdir sub/deep/.vscode; echo x > sub/deep/.vscode/tasks.json",
+      "echo 'gitdir: ../evil' > sub/.git",
+      "ln -s ../evil sub/.git",
+      "mv .git .g; echo 'gitdir: .g' > .git; mv .git .x; mv .g .git; rm .x; cp evil "
+      ".git/hooks/update",
+      "(trap '' TERM HUP; setsid sh -c 'sleep 1000; cp evil .git/hooks/update' &) ; "
+      "cp evil .git/hooks/update",
+  };
+  for (const char* const plant : plants) {
+    CAPTURE(std::string(plant));
+    const Project project;
+    const LocalExecutor here = make(project.options);
+    const Result r = here.run(plant);
+    if (!contains(r.sandbox->enforced, "put_back")) {
+      MESSAGE("SKIPPED: no sandbox here");
+      return;
+    }
+    CHECK_MESSAGE(!r.put_back.empty(), describe(r));
+    CHECK(note_of(r, "put back as it was, since the user's own tools run it later: ") != "");
+    CHECK(note_of(r, "what runs later is not as it was") == "");
+    const std::string now = project.state();
+    // What is beside is the command's; an empty folder runs nothing.
+    if (!support::has(plant, ".github")) CHECK_MESSAGE(now == project.before, describe(r));
+    CHECK(here.run("true").put_back.empty());
+    as_user(project.workspace(), "git status >/dev/null; git commit -q --allow-empty -m x; cd sub");
+    CHECK(!support::exists(project.place / "ran"));
+    CHECK(support::exists(project.place / "hooked"));
+  }
+}
+
+TEST_CASE("what runs later: repositories that commands make") {
+  if (!git_is_here()) return;
+  const Project project;
+  const LocalExecutor here = make(project.options);
+  if (!contains(here.sandbox_report().enforced, "put_back")) return;
+  // Whatever made it a repository, the next `git status` in it starts nothing.
+  const char* const plants[] = {
+      "git init -q new; cp evil new/.git/hooks/pre-commit; git -C new config core.fsmonitor "
+      "../evil",
+      "mkdir new; cd new; mkdir objects refs; echo ref: refs/heads/x > HEAD; "
+      "printf '[core]\\n\\trepositoryformatversion = 0\\n\\tbare = false\\n\\tworktree = .\\n"
+      "\\tfsmonitor = ../evil\\n' > config",
+      "mkdir new; git init -q --bare new/b; cp evil new/b/hooks/pre-receive; mkdir new/.vscode; "
+      "echo x > new/.vscode/tasks.json; git -C new/b config core.fsmonitor ../evil",
+      "mkdir -p new/.git; echo ../../.git > new/.git/commondir; echo ref: refs/heads/x > "
+      "new/.git/HEAD",
+  };
+  for (const char* const plant : plants) {
+    CAPTURE(std::string(plant));
+    const Result r = here.run(plant);
+    CHECK_MESSAGE(!r.put_back.empty(), describe(r));
+    as_user(project.workspace(),
+            "cd new; git status >/dev/null 2>&1 || :; git commit -q --allow-empty -m x 2>/dev/null "
+            "|| :");
+    CHECK(!support::exists(project.place / "ran"));
+    CHECK(here.run("true").put_back.empty());
+    CHECK(here.run("rm -r new").put_back.empty());
+  }
+  // A clone keeps what it came with, as it is none of the folders that were there.
+  const Result made = here.run(
+      "git clone -q . copy; mkdir copy/.vscode; echo x > copy/.vscode/tasks.json; git -C copy "
+      "status");
+  CHECK_MESSAGE(made.succeeded(), describe(made));
+  CHECK(made.put_back.empty());
+  CHECK(contains(made.changed_files, project.workspace() + "/copy/.git"));
+  CHECK(contains(made.changed_files, project.workspace() + "/copy/.vscode"));
+  CHECK(here.run("echo y > copy/.vscode/tasks.json").put_back ==
+        Strings{project.workspace() + "/copy/.vscode/tasks.json"});
+}
+
+TEST_CASE("what runs later: what agents do daily with git works") {
+  if (!git_is_here()) return;
+  const Project project;
+  as_user(project.place.path(),
+          "git init -q --bare -b trunk remote; git -C project push -q ../remote trunk");
+  LocalOptions options = project.options;
+  options.roots = {{project.workspace(), Permission::write},
+                   {project.place / "remote", Permission::write}};
+  const LocalExecutor here = make(options);
+  for (const char* const script :
+       {"echo 2 >> one; git commit -qam two",
+        "git checkout -q -b side; echo 3 >> one; git commit -qam 3",
+        "git checkout -q trunk; git merge -q side",
+        "echo 4 >> one; git stash -q; git stash pop -q; git commit -qam 4",
+        "git remote add origin ../remote; git fetch -q", "git push -q -u origin side:side2",
+        "git config user.name somebody; git config pull.rebase true",
+        "git branch -q -u origin/trunk", "git checkout -q -b s2 origin/side2; git pull -q",
+        "git init -q sub/own", "git clone -q . sub/copy",
+        "git worktree add -q ../project/tree; git -C tree status",
+        "git -c protocol.file.allow=always submodule -q add ../remote part; git commit -qm part",
+        "git sparse-checkout set sub; git sparse-checkout disable", "git gc -q",
+        "git tag -a v1 -m v1",
+        "git rm -q -r --cached scripts; git commit -qm gone; git reset -q --hard HEAD~1",
+        "git rebase -q HEAD~1", "rm -rf tree; git worktree prune"}) {
+    const Result r = here.run(script);
+    CAPTURE(std::string(script));
+    CHECK_MESSAGE(r.succeeded(), describe(r));
+    CHECK_MESSAGE(r.put_back.empty(), describe(r));
+  }
+  CHECK(as_user(project.workspace(),
+                "git config user.name; git config branch.s2.remote; "
+                "git config core.pager") == "somebody\norigin\ncat\n");
+}
+
+TEST_CASE("what runs later: settings of git come through one by one") {
+  if (!git_is_here()) return;
+  const Project project;
+  const LocalExecutor here = make(project.options);
+  if (!contains(here.sandbox_report().enforced, "put_back")) return;
+  const Result r = here.run(
+      "git remote add origin https://example.org/x; git config core.fsmonitor ./evil; "
+      "git config 'url.ext::sh.insteadOf' x; git config branch.trunk.remote origin; "
+      "git config core.pager ./evil; git config user.name you");
+  CHECK(r.put_back == Strings{project.workspace() + "/.git/config"});
+  CHECK(support::has(note_of(r, "put back"),
+                     "(settings that may start programs: core.pager, core.fsmonitor, "
+                     "url.ext::sh.insteadof)"));
+  CHECK(as_user(project.workspace(), "git config -l --local | sort") ==
+        "branch.trunk.remote=origin\ncore.bare=false\ncore.filemode=true\n"
+        "core.logallrefupdates=true\ncore.pager=cat\ncore.repositoryformatversion=0\n"
+        "remote.origin.fetch=+refs/heads/*:refs/remotes/origin/*\n"
+        "remote.origin.url=https://example.org/x\nuser.email=me@localhost\nuser.name=you\n");
+}
+
+TEST_CASE("what runs later: the command's version is kept for the person") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.workspace = place.directory("ws");
+  options.sandbox.mode = SandboxMode::best_effort;
+  options.put_back_dir = place / "kept";
+  support::write_file(options.workspace + "/.envrc", "old");
+  const auto kept_in = [](const Result& r) {
+    const std::string note = note_of(r, "put back");
+    const std::size_t at = note.find("version is in ") + 14;
+    return note.substr(at, note.find(';', at) - at);
+  };
+  const Result r = make(options).run("echo new > .envrc; mkdir -p .vscode/a; echo x > .vscode/a/b");
+  if (!contains(r.sandbox->enforced, "put_back")) return;
+  CHECK(r.put_back == Strings{options.workspace + "/.envrc", options.workspace + "/.vscode"});
+  CHECK(support::read_file(options.workspace + "/.envrc") == "old");
+  CHECK(!support::exists(options.workspace + "/.vscode"));
+  CHECK(support::read_file(kept_in(r) + options.workspace + "/.envrc") == "new\n");
+  CHECK(support::read_file(kept_in(r) + options.workspace + "/.vscode/a/b") == "x\n");
+  // On another file system it is copied there.
+  const support::TempDir memory("/dev/shm");
+  options.put_back_dir = memory / "kept";
+  const Result copied = make(options).run(
+      "echo new > .envrc; mkdir -p .vscode/a; echo x > .vscode/a/b; ln -s /etc .vscode/l");
+  CHECK(support::read_file(kept_in(copied) + options.workspace + "/.envrc") == "new\n");
+  CHECK(support::read_file(kept_in(copied) + options.workspace + "/.vscode/a/b") == "x\n");
+  CHECK(!support::exists(options.workspace + "/.vscode"));
+  // Where commands may write nothing can be kept from them, so it stays, under another name.
+  options.put_back_dir = options.workspace + "/kept";
+  const Result beside = make(options).run("echo new > .envrc");
+  CHECK(support::has(note_of(beside, "put back"),
+                     "the command's version is " + options.workspace + "/PUT_BACK_"));
+  CHECK(support::read_file(options.workspace + "/.envrc") == "old");
+}
+
+TEST_CASE("what runs later: the user's own changes stay") {
+  const support::TempDir place;
+  LocalOptions options = kept_in_sandbox(place);
+  options.put_back_dir = support::TempDir().path();
+  const LocalExecutor here = make(options);
+  CHECK(here.run("true").put_back.empty());
+  place.file(".envrc", "mine");
+  CHECK(here.run("true").put_back.empty());
+  CHECK(support::read_file(place / ".envrc") == "mine");
+  // A command that runs beside others hides nothing that it made.
+  codeexec::Execution first = here.start(Command::shell("echo x > .npmrc; exec sleep 1000"));
+  REQUIRE(support::comes_true([&] { return support::exists(place / ".npmrc"); }));
+  const Result second = here.run("true");
+  CHECK(support::exists(place / ".npmrc") == second.put_back.empty());
+  first.cancel();
+  first.wait();
+  CHECK(!support::exists(place / ".npmrc"));
+  CHECK(here.run("true").put_back.empty());
+  CHECK(support::read_file(place / ".envrc") == "mine");
+}
+
+TEST_CASE("what runs later: what is allowed, and what the tools for files do") {
+  const support::TempDir place;
+  LocalOptions options = kept_in_sandbox(place);
+  options.put_back_dir = support::TempDir().path();
+  options.allow_later = {".github/workflows", place / ".npmrc"};
+  const LocalExecutor here = make(options);
+  if (!contains(here.sandbox_report().enforced, "put_back")) return;
+  CHECK(here.run("mkdir -p .github/workflows; echo x > .github/workflows/c; echo x > .npmrc; "
+                 "echo x > .envrc")
+            .put_back == Strings{place / ".envrc"});
+  CHECK(support::exists(place / ".github/workflows/c"));
+  CHECK(support::exists(place / ".npmrc"));
+  codeexec::FileWrite make_all;
+  make_all.make_directories = true;
+  for (const char* path : {".envrc", ".git/config", ".git/hooks/x", "sub/.vscode/tasks.json",
+                           "a/b/c/d/.git/modules/m/hooks/x", ".mcp.json"}) {
+    const auto written = here.files().write(path, "x", make_all);
+    REQUIRE_MESSAGE(!written, path);
+    CHECK(support::has(written.error().message, "stays as it is"));
+    CHECK(support::has(written.error().message, "allow_later"));
+  }
+  for (const char* path :
+       {".npmrc", ".github/workflows/d", ".github/other", "sub/hooks/x", "x.envrc"})
+    CHECK_MESSAGE(here.files().write(path, "x", make_all), path);
+}
+
+TEST_CASE("what runs later is known by its name") {
+  for (const char* path :
+       {".envrc", "a/.envrc", ".git", "a/.git", ".git/config", ".git/hooks/x",
+        ".git/modules/a/b/hooks/x", ".git/worktrees/w/config.worktree", ".vscode", ".vscode/a/b",
+        ".github/workflows/x.yml", ".cargo/config.toml"})
+    CHECK_MESSAGE(codeexec::runs_later(path), path);
+  for (const char* path :
+       {"", "envrc", ".git/index", ".git/objects/ab/c", ".github", ".gitignore",
+        ".github/CODEOWNERS", "hooks/x", ".cargo/registry", "config", ".vscodex"})
+    CHECK_MESSAGE(!codeexec::runs_later(path), path);
+}
