@@ -47408,6 +47408,7 @@ class LaterKeeper {
   };
 
   void look(LaterFiles& files, std::set<std::string>& searched, std::set<std::string>& named);
+  void finish(Result& result);
   void compare(Comparison& step);
   // Each returns whether a path stays as it is now, and does what is to be done otherwise.
   // `before` and `now` are null where it is in one of the two looks only.
@@ -47439,6 +47440,7 @@ class LaterKeeper {
   std::set<std::string> named_ = {};
   std::size_t running_ = 0;
   bool looked_ = false;
+  bool has_to_finish_ = false;  // there was no memory for an end
 };
 
 void LaterKeeper::look(LaterFiles& files, std::set<std::string>& searched,
@@ -47463,6 +47465,10 @@ bool LaterKeeper::is_new_folder(const std::string& path) const {
 
 void LaterKeeper::begin(const std::string& work_dir) {
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (has_to_finish_) {
+    Result unused;
+    finish(unused);
+  }
   const bool is_new = is_new_folder(work_dir);
   if (is_new) folders_.push_back(work_dir);
   if (running_ == 0 && (events_.happened() || !looked_ || is_new)) {
@@ -47680,23 +47686,28 @@ void LaterKeeper::report(const Comparison& step, Result& result) const {
 // What came through is what the next command finds, also while another one runs.
 void LaterKeeper::end(Result& result) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (!events_.happened()) return;
+  finish(result);
+}
+
+void LaterKeeper::finish(Result& result) {
+  if (!events_.happened() && !has_to_finish_) return;
+  has_to_finish_ = true;
   Comparison step(folder_);
   look(step.now, step.searched, step.named);
   compare(step);
+  has_to_finish_ = false;
   report(step, result);
 }
 
 // One command between begin() and end().
 struct LaterCommand {
-  explicit LaterCommand(std::shared_ptr<LaterKeeper> of) : keeper(std::move(of)) {}
+  LaterCommand() = default;
   LaterCommand(const LaterCommand&) = delete;
   LaterCommand& operator=(const LaterCommand&) = delete;
-  ~LaterCommand() { leave(); }
-  void leave() {
-    if (keeper) std::exchange(keeper, nullptr)->leave();
+  ~LaterCommand() {
+    if (keeper) keeper->leave();
   }
-  std::shared_ptr<LaterKeeper> keeper;
+  std::shared_ptr<LaterKeeper> keeper = {};
 };
 
 std::string default_folder() {
@@ -47706,26 +47717,43 @@ std::string default_folder() {
   return home && *home == '/' ? concat("%/.local/state/codeexec/put-back", {home}) : std::string();
 }
 
+// Relative to a root and in it, or absolute.
+bool is_plain_path(std::string_view path) {
+  if (path.empty() || has_nul(path)) return false;
+  for (std::string_view rest = path; !rest.empty();)
+    if (take_part(rest, '/') == ".."sv) return false;
+  return true;
+}
+
 }  // namespace
 
 Expected<LaterBegin> keep_later(const LocalOptions& options, std::vector<std::string> folders) {
   LocalOptions wanted;
+  for (const std::string& path : options.allow_later)
+    if (!is_plain_path(path))
+      return make_error(ErrorCode::invalid_argument,
+                        "allow_later: % is neither a path in a writable root nor an absolute one",
+                        {in_quotes(path)});
   wanted.allow_later = options.allow_later;
   wanted.put_back_dir = options.put_back_dir.empty() ? default_folder() : options.put_back_dir;
   if (!wanted.put_back_dir.empty()) {
     auto path = canonical_path(wanted.put_back_dir);
     if (!path) return with_prefix("put_back_dir: ", {}, path.error());
     wanted.put_back_dir = std::move(*path);
+    struct stat status {};
+    if (::stat(wanted.put_back_dir.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+      return make_error(ErrorCode::invalid_argument, "put_back_dir: % is no directory",
+                        {in_quotes(wanted.put_back_dir)});
   }
   auto keeper = new_shared<LaterKeeper>(std::move(folders), wanted);
   return LaterBegin([keeper](const std::string& work_dir) {
+    const auto command = new_shared<LaterCommand>();
     keeper->begin(work_dir);
-    auto command = new_shared<LaterCommand>(keeper);
+    command->keeper = keeper;
     return LaterEnd([command](Result& result) {
-      if (!command->keeper) return;
-      const std::shared_ptr<LaterKeeper> used = command->keeper;
-      used->end(result);
-      command->leave();
+      LaterCommand last;
+      last.keeper = std::exchange(command->keeper, nullptr);
+      if (last.keeper) last.keeper->end(result);
     });
   });
 }
@@ -69057,7 +69085,6 @@ constexpr Option server_rows[] = {
         .value("PATH...")
         .in(Option::confinement)
         .where(Option::local)
-        .often()
         .help(
             "what commands may change although the user's own tools run it later, such as "
             ".github/workflows: in each allowed path, or absolute. \".\" for all. Otherwise it is "

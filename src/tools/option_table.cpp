@@ -219,7 +219,6 @@ constexpr Option server_rows[] = {
         .value("PATH...")
         .in(Option::confinement)
         .where(Option::local)
-        .often()
         .help(
             "what commands may change although the user's own tools run it later, such as "
             ".github/workflows: in each allowed path, or absolute. \".\" for all. Otherwise it is "

@@ -55,10 +55,6 @@ reads("M25", "keys typed in the user's terminal, with --terminals",
       'timeout 5 head -n 1 < "$TERMINAL"', setup=terminal, options=["--terminals"],
       gap="a pseudo-terminal is opened by a path beside the user's; leave --terminals off")
 
-attack("M16", "hooks in the workspace, for those who work there later",
-       lambda case, run: "made" if os.path.exists(case.path("ws/.git/hooks/x")) else None,
-       "mkdir -p .git/hooks; echo evil > .git/hooks/x; echo evil > .envrc",
-       gap="the workspace is the command's; changed_files reports it; --protected-paths")
 sends("M17", "docker.sock, with the host's network", '"$A" unix-stream "$SOCKET"',
       network="host", gap="Landlock has no right for it before ABI 9; --network none")
 sends("M18", "docker.sock, with --unix-sockets", '"$A" unix-stream "$SOCKET"',

@@ -108,8 +108,9 @@ def planted(case, run):
         return None if file.read() == "kept" else "the hook is another"
 
 
-PROTECTED = ["--protected-paths", ".git/hooks", ".git/config"]
-for number, (title, script) in enumerate((
+# What is protected stays while a command runs; the rest is put back when it has ended.
+PROTECTED = ["--protected-paths", ".git/hooks", ".git/config", "--allow-later", "."]
+PLANTS = (
     ("a new hook", "echo x > .git/hooks/post-commit"),
     ("a hook that is there", "echo x > .git/hooks/pre-push"),
     ("settings", "echo x > .git/config"),
@@ -123,10 +124,16 @@ for number, (title, script) in enumerate((
     ("settings by the way of another process", 'echo x > "/proc/$VICTIM/root$WS/.git/config"'),
     ("settings by the way of the supervisor",
      'for p in $("$A" ancestors "$RUNNER"); do echo x > "/proc/$p/root$WS/.git/config"; done'),
-), 91):
-    attack(f"W{number}", f"plant {title}, with --protected-paths", planted, script,
-           options=PROTECTED, setup=repository,
-           no_control_user=NOT_ROOT if "supervisor" in title else None)
+)
+for number, (title, script) in enumerate(PLANTS):
+    only_root = NOT_ROOT if "supervisor" in title else None
+    attack(f"W{91 + number}", f"plant {title}, with --protected-paths", planted, script,
+           options=PROTECTED, setup=repository, no_control_user=only_root)
+    attack(f"W{121 + number}", f"plant {title}", planted, script, setup=repository,
+           no_control_user=only_root)
+attack("W132", "plant a hook by a process that stays",
+       planted, "(setsid sh -c 'while :; do echo x > .git/hooks/post-commit; done' &) ; "
+       "until [ -e .git/hooks/post-commit ]; do :; done", setup=repository)
 
 
 def shared_place(name, title, directory, **options):

@@ -289,6 +289,8 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"devices", {"", "gpus", "dev/kvm"}},
       {"no-supervisor", {"maybe"}},
       {"no-watch-files", {"maybe"}},
+      {"allow-later", {"", "a/../b", "../a"}},
+      {"put-back-dir", {"/dev/null"}},
       {"no-private-tmp", {"maybe"}},
       {"max-output-size", {"abc", "0", "-5", "", "1.5", "1kk", "1e400", "1e16", "100"}},
       {"limit-cpu", no_amounts},
@@ -315,6 +317,8 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
     if (name == "allow-domains" || name == "deny-domains")
       here.insert(here.end(),
                   {"--network", "allow", "--sandbox", "best-effort", "--workspace", place.path()});
+    if (name == "allow-later" || name == "put-back-dir")
+      here = {"--sandbox", "best-effort", "--workspace", place.path()};
     if (name == "place-command") here = {"--execution-mode", "command"};
     if (name == "place-host") here = {"--execution-mode", "ssh"};
     if (name == "slurm-option" || name == "place-start-timeout" || name == "place-pool")

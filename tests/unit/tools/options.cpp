@@ -173,8 +173,12 @@ bool leaves_a_process(const Effect& o, const std::string&) {
   const int pid = std::atoi(o.out().c_str());
   return pid > 1 && ::kill(pid, SIGKILL) == 0;
 }
-bool tells_no_files(const Effect& o, const std::string&) {
-  return o.object["success"].as_bool() && !o.object.find("changed_files");
+bool keeps_no_files(const Effect& o, const std::string&) {
+  return o.object["success"].as_bool() && !o.object.find("put_back");
+}
+bool keeps_aside(const Effect& o, const std::string&) {
+  return has(o.object["notes"].dump(), o.place.folder / "aside") &&
+         support::exists(o.place.folder / "aside");
 }
 // The words that the engine was called with, divided by bars; with "!" in front: not with those.
 bool called(const Effect& o, const std::string& text) {
@@ -323,7 +327,15 @@ const Row rows[] = {
      leaves_a_process,
      "",
      "containment"},
-    {"no-watch-files", {}, {"<sandbox>"}, "echo x > .envrc", tells_no_files},
+    {"no-watch-files", {}, {"<sandbox>"}, "echo x > .envrc", keeps_no_files},
+    {"allow-later", {".npmrc"}, {"<sandbox>"}, "echo $$ > .npmrc", keeps_no_files, "", "put_back"},
+    {"put-back-dir",
+     {"<place>/aside"},
+     {"<sandbox>"},
+     "echo $$ > .gdbinit",
+     keeps_aside,
+     "",
+     "put_back"},
     {"limit-cpu", {"7"}, {}, "ulimit -t", prints, "7", "cpu_time"},
     {"limit-memory", {"33554432"}, {}, "perl -e '$x = \"a\" x (64 << 20)'", fails, "", "memory"},
     {"limit-address-space", {"2147483648"}, {}, "ulimit -v", prints, "2097152", "address_space"},
