@@ -43042,6 +43042,11 @@ std::string LocalExecutor::describe_place() const {
       append_all(text,
                  " What is there of % is protected: changing it fails as 'read-only' or 'busy'.",
                  {to_utf8(joined(place_->protected_paths, ", "sv))});
+    if (place_->runs_later)
+      text +=
+          " What the user's tools would run later (git hooks, .vscode, .envrc ...) is put back "
+          "after "
+          "each command.";
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
@@ -69091,7 +69096,7 @@ constexpr Option server_rows[] = {
             "put back when a command has ended"),
     of_local<&LocalOptions::put_back_dir>("put-back-dir")
         .value("DIR")
-        .usual("~/.local/state/codeexec/put-back")
+        .usual("codeexec/put-back in $XDG_STATE_HOME or ~/.local/state")
         .in(Option::confinement)
         .where(Option::local)
         .help("the folder for what commands had made of that"),

@@ -227,6 +227,11 @@ std::string LocalExecutor::describe_place() const {
       append_all(text,
                  " What is there of % is protected: changing it fails as 'read-only' or 'busy'.",
                  {to_utf8(joined(place_->protected_paths, ", "sv))});
+    if (place_->runs_later)
+      text +=
+          " What the user's tools would run later (git hooks, .vscode, .envrc ...) is put back "
+          "after "
+          "each command.";
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";

@@ -225,7 +225,7 @@ constexpr Option server_rows[] = {
             "put back when a command has ended"),
     of_local<&LocalOptions::put_back_dir>("put-back-dir")
         .value("DIR")
-        .usual("~/.local/state/codeexec/put-back")
+        .usual("codeexec/put-back in $XDG_STATE_HOME or ~/.local/state")
         .in(Option::confinement)
         .where(Option::local)
         .help("the folder for what commands had made of that"),

@@ -310,7 +310,8 @@ TEST_CASE("settings of the sandbox-runtime become a strict sandbox") {
   CHECK_FALSE(run(server, "echo x > ../more/y")["success"].as_bool());
   CHECK(run(server, "ls ../more")["success"].as_bool());
   // srt keeps these everywhere.
-  run(server, "mkdir -p .git/hooks && : > .mcp.json");
+  m.place.directory("work/space/.git/hooks");
+  m.place.file("work/space/.mcp.json", "{}");
   CHECK_FALSE(run(server, "echo x > .git/hooks/pre-commit")["success"].as_bool());
   CHECK_FALSE(run(server, "echo x > .mcp.json")["success"].as_bool());
   CHECK(has(server.logged(), "gone' is not there"));
