@@ -4023,8 +4023,10 @@ inline int above_child_descriptors(int fd) { return moved_above(3, fd); }
 // true. 0 or errno.
 int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use);
 
-// The same by path; a link in place of the directory is followed.
+// The same by path, on Linux; a link in place of the directory is followed.
+#if defined(__linux__)
 int for_each_entry(const std::string& path, FunctionRef<bool(const char*)> use);
+#endif
 
 // Keeps a write from raising a signal in this thread (SIGPIPE, SIGXFSZ), without touching its
 // disposition: it is blocked during the write and, when the write raised it, taken back.
@@ -4466,10 +4468,12 @@ int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
   }
 }
 
+#if defined(__linux__)
 int for_each_entry(const std::string& path, FunctionRef<bool(const char*)> use) {
   UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   return fd ? for_each_entry(std::move(fd), use) : errno;
 }
+#endif
 
 }  // inner
 
