@@ -249,6 +249,8 @@ bool GitSettingsReader::read_value(std::string& value) {
     if (c == '\\') {
       if (++at_ == text_.size()) return false;
       c = text_[at_];
+      // Releases of git differ in what they make of blanks before it.
+      if (c == '\n' && value.size() != size) return false;
       if (c == '\n') continue;
       constexpr std::string_view known = "nt\"\\b";
       if (known.find(c) == std::string_view::npos) return false;

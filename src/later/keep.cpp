@@ -258,6 +258,13 @@ bool LaterKeeper::judge_other(Comparison& step, const std::string& path, const L
                               const LaterFile& now) {
   const bool is_same_kind = (before.mode & S_IFMT) == (now.mode & S_IFMT);
   if (is_same_kind && S_ISDIR(now.mode)) return true;
+  if (before.role == LaterRole::repository && S_ISDIR(before.mode)) {
+    step.removed.insert(path);
+    if (comes_through(step, path, now)) return true;
+    take_out(step, path);
+    step.changes.put_back.push_back(path);
+    return false;
+  }
   if (before.mode == now.mode && before.text && now.text && *before.text == *now.text) return true;
   if (now.role == LaterRole::settings)
     if (const auto stays = judge_settings(step, path, &before, now)) return *stays;

@@ -22,6 +22,9 @@ inline namespace v0_1 {
 
 namespace {
 
+constexpr std::size_t deepest_tree = 4;
+constexpr std::size_t deepest_hooks = 2;
+
 struct CloseListing {
   void operator()(DIR* listing) const noexcept { ::closedir(listing); }
 };
@@ -94,7 +97,13 @@ bool LaterLook::is_there(const std::string& path, const LaterFile& file) {
 LaterLook::LaterLook(const std::vector<std::string>& folders, const LaterFiles& known,
                      LaterEvents& events)
     : folders_(folders), known_(known), events_(events) {
-  for (const std::string& folder : folders) queue_.push_back({folder, 0});
+  for (const std::string& folder : folders) {
+    queue_.push_back({folder, 0});
+    // The folder of a command may be one of hooks itself.
+    const bool has_hooks =
+        ends_with(folder, "/hooks"sv) && ::access((folder + "/../HEAD").c_str(), F_OK) == 0;
+    if (has_hooks) add_tree({AT_FDCWD, {}}, folder, LaterRole::hooks, deepest_hooks);
+  }
   for (std::size_t i = 0; i < queue_.size() && i < max_folders; ++i) search(Folder(queue_[i]));
 }
 
@@ -158,6 +167,8 @@ void LaterLook::add_tree(const Place& place, const std::string& path, LaterRole 
   for_each_entry(std::move(fd), [&](std::string_view entry) {
     // git leaves samples alone, and makes a dozen of them.
     if (role == LaterRole::hooks && ends_with(entry, ".sample"sv)) return true;
+    // Agents keep work trees among their settings, which are searched as other folders are.
+    if (depth == deepest_tree && entry == "worktrees"sv) return true;
     if (left-- == 0) return false;
     const std::string whole = concat("%/%", {path, entry});
     struct stat status {};
@@ -176,13 +187,13 @@ void LaterLook::add_tree(const Place& place, const std::string& path, LaterRole 
 }
 
 void LaterLook::add_later_paths(const Place& place, std::string_view entry) {
-  constexpr std::size_t deepest = 4;
   for_each_later_path(entry, [&](std::string_view path) {
     const std::size_t slash = path.rfind('/', path.size() - 2);
     if (slash != std::string_view::npos)
       events_.add(concat({place.start, path.substr(0, slash)}), LaterEvents::Kind::whole);
     if (ends_with(path, "/"sv))
-      add_tree(place, std::string(path.substr(0, path.size() - 1)), LaterRole::folder, deepest);
+      add_tree(place, std::string(path.substr(0, path.size() - 1)), LaterRole::folder,
+               deepest_tree);
     else
       add(place, std::string(path), LaterRole::entry);
   });
@@ -194,7 +205,7 @@ void LaterLook::add_settings(const Place& place, const std::string& begin, Later
   add(place, begin + "commondir", shared);
   events_.add(concat({place.start, begin, "info"}), LaterEvents::Kind::whole);
   add(place, begin + "info/attributes", LaterRole::entry);
-  add_tree(place, begin + "hooks", LaterRole::hooks, 2);
+  add_tree(place, begin + "hooks", LaterRole::hooks, deepest_hooks);
 }
 
 // The folder of a submodule is named as a rule by its path, which may have several parts; it may
@@ -232,7 +243,7 @@ void LaterLook::add_elsewhere(const std::string& path, std::string_view from, La
   if (::lstat(found.c_str(), &status) != 0) return;
   naming_ = true;
   if (S_ISDIR(status.st_mode))
-    add_tree(place, found, LaterRole::hooks, 2);
+    add_tree(place, found, LaterRole::hooks, deepest_hooks);
   else
     add(place, found, role);
   naming_ = false;

@@ -103,7 +103,9 @@ bool begins_later(std::string_view path) {
   for (const std::string_view name : later_paths) {
     const bool is_folder = ends_with(name, "/"sv);
     const std::string_view whole = is_folder ? name.substr(0, name.size() - 1) : name;
-    if (path == whole || (is_folder && starts_with(path, name))) return true;
+    if (path == whole) return true;
+    if (is_folder && starts_with(path, name))
+      return !starts_with(path.substr(name.size()), "worktrees/"sv);
   }
   if (path == ".git"sv) return true;
   return starts_with(path, ".git/"sv) && is_later_of_git(path.substr(5));

@@ -499,6 +499,40 @@ TEST_CASE("what runs later: what is allowed, and what the tools for files do") {
     CHECK_MESSAGE(here.files().write(path, "x", make_all), path);
 }
 
+TEST_CASE("what runs later: folders that are unlike others") {
+  if (!git_is_here()) return;
+  const Project project;
+  const auto planted = [&](const std::string& workspace, const char* script) {
+    LocalOptions options = project.options;
+    options.workspace = workspace;
+    const Result r = make(options).run(script);
+    CHECK_MESSAGE(r.succeeded(), describe(r));
+    return r.put_back;
+  };
+  if (!contains(make(project.options).sandbox_report().enforced, "put_back")) return;
+  const std::string hooks = project.workspace() + "/.git/hooks";
+  CHECK(planted(hooks, "echo x > pre-commit; echo x > new.sample") ==
+        Strings{hooks + "/pre-commit"});
+  CHECK(planted(project.workspace() + "/.git", "echo x > hooks/pre-commit; echo x > description") ==
+        Strings{hooks + "/pre-commit"});
+  // Where agents keep their work trees, files are as others are.
+  const std::string tree = project.place.directory("project/.claude/worktrees/w");
+  CHECK(planted(project.workspace(), "echo x > .claude/worktrees/w/file") == Strings{});
+  CHECK(planted(project.workspace(), "echo x > .claude/worktrees/w/.envrc") ==
+        Strings{tree + "/.envrc"});
+  // No folder at all.
+  for (const char* script :
+       {"mkfifo sub/.git; echo x > .npmrc", "ln -s / sub/.git; echo x > .npmrc",
+        "mkdir -p sub/.git/config sub/.git/hooks; echo x > .npmrc"}) {
+    CAPTURE(std::string(script));
+    CHECK(contains(planted(project.workspace(), script), project.workspace() + "/.npmrc"));
+    as_user(project.workspace(), "rm -rf sub/.git");
+  }
+  CHECK(contains(planted(project.workspace(), "rm -rf .git; mkfifo .git"),
+                 project.workspace() + "/.git"));
+  CHECK(!support::exists(project.workspace() + "/.git"));
+}
+
 TEST_CASE("what runs later is known by its name") {
   for (const char* path :
        {".envrc", "a/.envrc", ".git", "a/.git", ".git/config", ".git/hooks/x",
@@ -506,7 +540,7 @@ TEST_CASE("what runs later is known by its name") {
         ".github/workflows/x.yml", ".cargo/config.toml"})
     CHECK_MESSAGE(codeexec::runs_later(path), path);
   for (const char* path :
-       {"", "envrc", ".git/index", ".git/objects/ab/c", ".github", ".gitignore",
-        ".github/CODEOWNERS", "hooks/x", ".cargo/registry", "config", ".vscodex"})
+       {"", "envrc", ".claude/worktrees/w/x", ".git/index", ".git/objects/ab/c", ".github",
+        ".gitignore", ".github/CODEOWNERS", "hooks/x", ".cargo/registry", "config", ".vscodex"})
     CHECK_MESSAGE(!codeexec::runs_later(path), path);
 }
