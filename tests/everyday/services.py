@@ -113,7 +113,7 @@ redis-cli -s $PWD/s set a 42; redis-cli -s $PWD/s get a; kill $!
 task("socat: two ends of a socket file", r'''
 socat UNIX-LISTEN:$PWD/s EXEC:'tr a-z A-Z' &
 until [ -S s ] || ! kill -0 $! 2> log; do sleep 0.01; done
-echo hello | socat - UNIX-CONNECT:$PWD/s
+echo hello | socat - UNIX-CONNECT:$PWD/s,retry=1000,interval=0.01  # it is made before it listens
 ''', "HELLO\n", "socat", wants="unix sockets")
 task("flask: a server in the background for the next command", (
     Serve("printf 'from flask import Flask\\napp = Flask(__name__)\\n@app.get(\"/\")\\n"
