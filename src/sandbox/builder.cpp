@@ -87,6 +87,8 @@ Expected<void> build_plan(SandboxState& state, SandboxPlanner& planner, SandboxG
   state.report.network = planner.network;
   if (auto begun = planner.begin(); !begun) return begun;
   if (auto fitted = SandboxFitter(state, planner, gaps).fit(); !fitted) return fitted;
+  if (planner.mounts && !wants_mounts(state.options) && gaps.reason_for("metadata").empty())
+    features.push_back("metadata");
   judge_containment(state, gaps);
   share_supervisors(state);
   for (SandboxGrant& grant : state.grants) grant.file.reset();

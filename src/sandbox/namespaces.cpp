@@ -56,10 +56,10 @@ constexpr std::uint64_t mount_read_only = 1;
 constexpr std::uint64_t mount_no_suid = 2;
 constexpr std::uint64_t mount_no_devices = 4;
 
-// Gives attributes to a mount and all below it.
+// Gives attributes to a mount and all below it, and takes others away.
 CODEEXEC_IN_CHILD long change_mount(long directory, const char* path, int flags,
-                                    std::uint64_t wanted) {
-  const std::uint64_t attributes[4] = {wanted, 0, 0, 0};
+                                    std::uint64_t wanted, std::uint64_t unwanted = 0) {
+  const std::uint64_t attributes[4] = {wanted, unwanted, 0, 0};
   return mount_call(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags, &attributes[0],
                     sizeof attributes);
 }
@@ -96,43 +96,63 @@ CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_o
   return result;
 }
 
-// A mount of a writable directory. -ENOENT when the path leads nowhere, or to another file than at
-// create(): it then stays read-only, as no rule of Landlock lets a command write to it either.
-CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
-  const long copy = copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW);
-  if (copy < 0) return copy == -ENOTDIR || copy == -ELOOP ? -ENOENT : copy;
+// A descriptor of what it was at create(), which is closed when it is something else now. -ENOENT
+// then, and when the path leads nowhere.
+CODEEXEC_IN_CHILD long same_place(const SandboxPlace& place, long fd) {
+  if (fd < 0) return fd == -ENOTDIR || fd == -ELOOP ? -ENOENT : fd;
   struct stat found;
-  long known = raw(SYS_fstat, copy, &found);
+  long known = raw(SYS_fstat, fd, &found);
   if (known == 0 && (found.st_dev != place.device || found.st_ino != place.inode)) known = -ENOENT;
-  if (known == 0) return copy;
-  raw(SYS_close, copy);
+  if (known == 0) return fd;
+  raw(SYS_close, fd);
   return known;
 }
 
+// A mount of a writable directory. -ENOENT when it is another one than at create(): it then stays
+// read-only, as no rule of Landlock lets a command write to it either.
+CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
+  return same_place(place, copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW));
+}
+
+CODEEXEC_IN_CHILD long open_place(const SandboxPlace& place) {
+  return same_place(place,
+                    raw(SYS_openat, AT_FDCWD, place.path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
+}
+
 // The copies of the writable directories are made before everything becomes read-only, and take
-// their places after.
+// their places after. What lies in another one comes with that: as a mount of its own it could not
+// be removed, nor could files be moved into it.
 CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
   int copies[most_writable];
   for (std::size_t i = 0; i < plan.writable_count; ++i) {
-    const long copy = copy_writable(plan.writable[i]);
+    const long copy = plan.writable[i].is_inside ? -ENOENT : copy_writable(plan.writable[i]);
     if (copy < 0 && copy != -ENOENT) return copy;
     copies[i] = static_cast<int>(copy);
   }
   long result = change_mount(AT_FDCWD, "/", 0, mount_read_only);
-  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
+  for (std::size_t i = 0; i < plan.writable_count; ++i) {
     if (copies[i] < 0) continue;
-    result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path,
-                        from_descriptor);
-    const char* path = plan.guarded;
-    while (*path != '\0' && result >= 0) {
-      const char* end = path;
-      while (*end != '\0') ++end;
-      result = guard_place(copies[i], path, end[-1] != '/');
-      path = end + 1;
-    }
+    if (result >= 0)
+      result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path,
+                          from_descriptor);
+    raw(SYS_close, copies[i]);
   }
-  for (std::size_t i = 0; i < plan.writable_count; ++i)
-    if (copies[i] >= 0) raw(SYS_close, copies[i]);
+  return result;
+}
+
+// Protects what is there in one writable directory.
+CODEEXEC_IN_CHILD long guard_directory(const SandboxPlan& plan, const SandboxPlace& place) {
+  const long directory = open_place(place);
+  if (directory < 0) return directory == -ENOENT ? 0 : directory;
+  long result = 0;
+  const char* path = plan.guarded;
+  while (*path != '\0' && result >= 0) {
+    const char* end = path;
+    while (*end != '\0') ++end;
+    result = guard_place(directory, path, end[-1] != '/');
+    path = end + 1;
+  }
+  raw(SYS_close, directory);
   return result;
 }
 
@@ -197,7 +217,9 @@ CODEEXEC_IN_CHILD long set_up_mounts(const SandboxPlan& plan) {
   // Mounts of the host still come in; none of ours goes out.
   long result = raw(SYS_mount, "none", "/", 0, MS_REC | MS_SLAVE, 0);
   if (result >= 0 && plan.mount_proc) result = mount_proc();
-  if (result >= 0 && plan.read_only) result = keep_writable(plan);
+  if (result >= 0 && plan.read_only && plan.shared.mounts < 0) result = keep_writable(plan);
+  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i)
+    if (plan.read_only && *plan.guarded != '\0') result = guard_directory(plan, plan.writable[i]);
   if (result >= 0 && plan.mount_proc && plan.ruleset >= 0) result = replace_ruleset(plan);
   return result < 0 ? result : 0;
 }
@@ -289,7 +311,8 @@ CODEEXEC_IN_CHILD long put_back(NamespaceMaker& maker, int tmp, std::size_t numb
 CODEEXEC_IN_CHILD long mount_tmp(NamespaceMaker& maker) {
   const long own = copy_writable(*maker.tmp);
   if (own < 0) return own;
-  long result = change_mount(own, "", AT_EMPTY_PATH, mount_no_suid | mount_no_devices);
+  long result =
+      change_mount(own, "", AT_EMPTY_PATH, mount_no_suid | mount_no_devices, mount_read_only);
   for (std::size_t i = 0; i < maker.kept_count && result >= 0; ++i) {
     result = copy_writable(maker.kept[i].place);
     maker.kept[i].copy = static_cast<int>(result);
@@ -383,6 +406,7 @@ CODEEXEC_IN_CHILD long make_mounts(NamespaceMaker& maker) {
   if (result >= 0) result = open_namespace("/proc/self/ns/mnt", maker.made.mounts);
   if (result >= 0) result = check_root(maker.made.mounts);
   if (result >= 0) result = open_namespace("/proc/self/ns/ipc", maker.made.ipc);
+  if (result >= 0 && maker.plan->read_only) result = keep_writable(*maker.plan);
   if (result >= 0) mount_places(maker);
   return result;
 }
@@ -393,8 +417,9 @@ CODEEXEC_IN_CHILD long make_all(NamespaceMaker& maker) {
     result = bring_loopback_up();
     if (result >= 0) result = open_namespace("/proc/self/ns/net", maker.made.network);
   }
-  if (result >= 0 && (maker.flags & CLONE_NEWNS) != 0) result = make_mounts(maker);
+  // Maps are written to /proc, which then becomes read-only.
   if (result >= 0 && maker.outer_users) result = make_users(maker);
+  if (result >= 0 && (maker.flags & CLONE_NEWNS) != 0) result = make_mounts(maker);
   return result < 0 ? result : 0;
 }
 

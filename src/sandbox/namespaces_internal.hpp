@@ -54,6 +54,7 @@ struct NamespaceMaker {
   const char* outer_groups = nullptr;
   const char* inner_users = nullptr;
   const char* inner_groups = nullptr;
+  const SandboxPlan* plan = nullptr;  // says what is read-only
   const SandboxPlace* tmp = nullptr;  // for /tmp, or null
   KeptPath kept[most_kept] = {};      // sorted
   std::size_t kept_count = 0;

@@ -158,7 +158,8 @@ void SandboxPlanner::choose_namespaces(bool user_namespace) {
   plan.loopback = has_own_network(network) && !state_.options.common_network;
   plan.mount_proc = processes;
   plan.read_only = mounts;
-  if (mounts) plan.clone_flags |= CLONE_NEWNS;
+  if (mounts && (!places || !state_.options.protected_paths.empty()))
+    plan.clone_flags |= CLONE_NEWNS;
   if (plan.loopback) plan.clone_flags |= CLONE_NEWNET;
   if (processes) plan.clone_flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
   plan.uid_map = nullptr;
@@ -195,9 +196,9 @@ void SandboxPlanner::build_program() {
   state_.plan.filter_size = static_cast<unsigned short>(state_.filter.size());
 }
 
-// Everything that can be written to, sorted, so that what lies in another is mounted on that.
+// Everything that can be written to, sorted: what lies in another comes after that.
 void SandboxPlanner::prepare_mounts() {
-  if (!wants_mounts(state_.options)) return;
+  if (!wants_mounts(state_.options) && state_.options.tmp.empty()) return;
   can_mount = true;
   state_.plan.writable_count = 0;
   state_.guarded.clear();
@@ -208,6 +209,10 @@ void SandboxPlanner::prepare_mounts() {
   if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
     add_writable(state_.shared_memory.c_str(), shared.st_dev, shared.st_ino);
   if (!can_mount) return gaps_.add("metadata", "there are more than 32 writable directories");
+  for (std::size_t i = 0; i < state_.plan.writable_count; ++i)
+    for (std::size_t outer = 0; outer < i; ++outer)
+      if (codeexec::is_within(state_.writable[i].path, state_.writable[outer].path))
+        state_.writable[i].is_inside = true;
   // The directories above a protected path are kept in their places: one that is moved away would
   // take the protected path with it.
   std::set<std::string> paths;

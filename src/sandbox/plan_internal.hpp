@@ -58,6 +58,7 @@ struct SandboxPlace {
   const char* path = nullptr;
   dev_t device = 0;
   ino_t inode = 0;
+  bool is_inside = false;  // another writable one
 };
 inline constexpr std::size_t most_writable = 32;
 

@@ -80,7 +80,9 @@ struct SandboxOptions {
   // /tmp stay where they are, and so do /tmp/.X11-unix and SSH_AUTH_SOCK where sockets with a path
   // can be reached. /tmp stays the host's when it is granted itself, or when a linked git worktree
   // or a directory of `search_path` lies in it. SandboxReport::places says what they have. An
-  // ordinary user needs user namespaces for it. Empty: they have none of it.
+  // ordinary user needs user namespaces for it. Everything but the writable directories is mounted
+  // read-only there, see `metadata`; each of them is a mount of its own. Empty: they have none of
+  // it.
   std::string tmp = {};
   // The host's /dev/shm is writable, for Python's multiprocessing across sandboxes.
   bool shared_memory = false;
@@ -117,8 +119,8 @@ struct SandboxOptions {
 //   privileges         no_new_privs, and no capabilities
 //   network            as in `network`
 //   containment        nothing of a command outlives it, this program's SIGKILL included
-//   metadata           modes, times and attributes of files stay where nothing can be written:
-//                      with pid_namespace or protected_paths
+//   metadata           modes, times and attributes of files stay where nothing can be written: with
+//                      pid_namespace or protected_paths; with `tmp`, where it can be had
 //   pid_namespace, protected_paths, memory, processes and so on: what was asked for
 struct SandboxReport {
   SandboxMode mode = SandboxMode::off;
@@ -127,8 +129,9 @@ struct SandboxReport {
   std::vector<std::string> enforced = {};
   std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
   // With SandboxOptions::tmp, for people: "tmp: own", or "tmp: none (why); what helps"; likewise
-  // shared_memory and terminals, or "the host's". No mode refuses for it. With devices, which of
-  // them are there: "devices: /dev/dri/card0 /dev/dri/renderD128".
+  // shared_memory and terminals, or "the host's", and "metadata: none (why)" where it is not
+  // enforced. No mode refuses for it. With devices, which of them are there: "devices:
+  // /dev/dri/card0 /dev/dri/renderD128".
   std::vector<std::string> places = {};
   // With SandboxOptions::explain, what the kernel is given, for people: a name as above, `limits`
   // or `namespaces`, then one rule: "system_calls: EPERM bpf ...: parts of the kernel". Rules with
