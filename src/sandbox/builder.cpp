@@ -89,6 +89,7 @@ Expected<void> build_plan(SandboxState& state, SandboxPlanner& planner, SandboxG
   if (auto fitted = SandboxFitter(state, planner, gaps).fit(); !fitted) return fitted;
   if (planner.mounts && !wants_mounts(state.options) && gaps.reason_for("metadata").empty())
     features.push_back("metadata");
+  if (state.plan.processes != no_bound) features.push_back("processes_in_common");
   judge_containment(state, gaps);
   share_supervisors(state);
   for (SandboxGrant& grant : state.grants) grant.file.reset();

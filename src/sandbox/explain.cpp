@@ -95,6 +95,9 @@ void explain_limits(const SandboxState& state, std::vector<std::string>& rules) 
         rules.push_back(concat("limits: % of each process: %, at most %",
                                {known.name, limit.soft, limit.hard}));
   }
+  if (state.plan.processes != no_bound)
+    rules.push_back(
+        concat("limits: RLIMIT_NPROC of all commands together: %", {state.plan.processes}));
   const Limits& limits = state.options.limits;
   if (!state.memory_base.directory.empty())
     rules.push_back(concat("limits: % bytes of memory in a cgroup of %",

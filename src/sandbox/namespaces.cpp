@@ -237,6 +237,8 @@ CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
   if (result >= 0 && plan.loopback) result = bring_loopback_up();
   if (result >= 0 && (plan.clone_flags & CLONE_NEWNS) != 0) result = set_up_mounts(plan);
   if (result >= 0) result = enter_namespace(plan.shared.inner, CLONE_NEWUSER);
+  if (result >= 0 && plan.processes != no_bound)
+    result = lower_limit({RLIMIT_NPROC, plan.processes, plan.processes});
   return result < 0 ? result : 0;
 }
 
@@ -372,10 +374,33 @@ CODEEXEC_IN_CHILD long check_root(int mounts) {
   return before.st_dev == after.st_dev && before.st_ino == after.st_ino ? 0 : -EXDEV;
 }
 
+CODEEXEC_IN_CHILD int ending_main(void*) {
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+CODEEXEC_IN_CHILD bool can_start_within(NamespaceMaker& maker, std::uint64_t limit) {
+  if (lower_limit({RLIMIT_NPROC, limit, limit}) < 0) return false;
+  bool cleared = false;
+  const long child = clone_process(
+      {CLONE_VFORK, ending_main, nullptr, maker.probe_stack, sizeof maker.probe_stack, nullptr, 0},
+      cleared);
+  while (child > 0 && raw(SYS_wait4, child, 0, __WALL, 0) == -EINTR) {
+  }
+  return child > 0;
+}
+
+// Whether a limit of processes counts those of this user namespace alone, in which this process is
+// the first. Before Linux 5.14 it counts all of the user's, of which this program is one; of root it
+// counts none.
+CODEEXEC_IN_CHILD bool counts_own_processes(NamespaceMaker& maker) {
+  return can_start_within(maker, 2) && !can_start_within(maker, 1);
+}
+
 CODEEXEC_IN_CHILD int inner_user_main(void* argument) {
   NamespaceMaker& maker = *static_cast<NamespaceMaker*>(argument);
   long result = map_user(maker.inner_users, maker.inner_groups);
   if (result >= 0) result = open_namespace("/proc/self/ns/user", maker.made.inner);
+  maker.counts_processes = result >= 0 && counts_own_processes(maker);
   maker.error = result < 0 ? result : 0;
   for (;;) raw(SYS_exit_group, 0);
 }

@@ -66,6 +66,7 @@ struct NamespaceMaker {
   OwnPlace own_memory = {};
   OwnPlace own_terminals = {};
   OwnPlace own_multiplexer = {};
+  bool counts_processes = false;  // a limit holds for the processes of the inner users alone
   volatile long error = 0;
 
   // CLONE_NEW... of what all commands have in common.
@@ -73,6 +74,7 @@ struct NamespaceMaker {
 
   char text[PATH_MAX] = {};
   alignas(16) char inner_stack[8192];
+  alignas(16) char probe_stack[4096];
 };
 
 // 0 or a negative errno. Whatever it returns, the descriptors are there to be closed.

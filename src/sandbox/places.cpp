@@ -153,6 +153,8 @@ long SandboxPlanner::make_shared_namespaces() {
   if (state_.rules.size() > rules_of_host_) state_.rules.resize(rules_of_host_);
   if (granted_.size() > granted_of_host_) granted_.resize(granted_of_host_);
   maker.made = {};
+  maker.counts_processes = false;
+  plan.processes = no_bound;
   maker.own_tmp = maker.own_memory = maker.own_terminals = maker.own_multiplexer = {};
   if (maker.flags == 0) return 0;
   prepare_mounts();
@@ -172,6 +174,8 @@ long SandboxPlanner::make_shared_namespaces() {
   grant_place(maker.own_multiplexer, multiplexer_path, device_rights & file_rights);
   if (made < 0) return made;
   plan.shared = maker.made;
+  if (maker.counts_processes && state_.options.limits.processes == no_bound)
+    plan.processes = most_processes;
   if (maker.tmp && maker.own_tmp.error == 0) add_writable(tmp_path, tmp_.device, tmp_.inode);
   if (maker.memory && maker.own_memory.error == 0)
     add_writable(memory_path, memory.st_dev, memory.st_ino);

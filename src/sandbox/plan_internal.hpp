@@ -62,6 +62,9 @@ struct SandboxPlace {
 };
 inline constexpr std::size_t most_writable = 32;
 
+// How many processes and threads all commands of a sandbox may have, unless a limit is asked for.
+inline constexpr std::uint64_t most_processes = 2048;
+
 // A file that the supervisor makes, replaces and removes for the command: see broker_internal.hpp.
 struct BrokeredFile {
   const char* path = nullptr;
@@ -164,6 +167,7 @@ struct SandboxPlan {
 
   const sock_filter* filter = nullptr;  // or null
   unsigned short filter_size = 0;
+  std::uint64_t processes = no_bound;  // of all commands together, which each supervisor sets
   const SandboxRlimit* rlimits = nullptr;
   std::size_t rlimit_count = 0;
   bool drop_capabilities = false;

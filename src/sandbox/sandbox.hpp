@@ -39,7 +39,10 @@ struct Limits {
   std::uint64_t address_space = no_bound;
   // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
   // in all (RLIMIT_NPROC), which the kernel does not count for root. The report then has processes
-  // missing and, but for root, processes_per_user enforced; strict mode refuses.
+  // missing and, but for root, processes_per_user enforced; strict mode refuses. Without it, and
+  // with SandboxOptions::tmp, all commands of a sandbox together have at most 2,048 where the
+  // kernel counts theirs alone: Linux 5.14, and not for root. The report then has
+  // processes_in_common enforced.
   std::uint64_t processes = no_bound;
   std::uint64_t open_files = no_bound;  // descriptors of each process (RLIMIT_NOFILE)
   std::uint64_t file_size =
