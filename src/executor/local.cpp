@@ -150,6 +150,7 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
       !ok)
     return ok;
   protected_paths = wanted.protected_paths;
+  hidden_paths = wanted.hidden_paths;
   if (wanted.mode != SandboxMode::off) {
     git = find_git_folders(wanted.writable, wanted.readable, options.environment.set);
     writable = wanted.writable;
@@ -207,6 +208,9 @@ std::string LocalExecutor::describe_place() const {
       append_all(text,
                  " What is there of % is protected: changing it fails as 'read-only' or 'busy'.",
                  {to_utf8(joined(place_->protected_paths, ", "sv))});
+    if (!place_->hidden_paths.empty())
+      append_all(text, " What is at % is hidden: it cannot be read.",
+                 {to_utf8(joined(place_->hidden_paths, ", "sv))});
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
@@ -255,7 +259,16 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
   return PathRules::create(roots);
 }
 
-PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
+// What is hidden may be a file, come later, or be reached by a link that a command has made.
+PathRules LocalExecutor::file_rules() const {
+  if (place_->hidden_paths.empty()) return place_->file_rules;
+  std::vector<Root> roots = place_->file_rules.roots();
+  for (const std::string& path : place_->hidden_paths) {
+    roots.push_back({path, Permission::none});
+    if (auto now = canonical_path(path)) roots.push_back({std::move(*now), Permission::none});
+  }
+  return PathRules::of_canonical(std::move(roots));
+}
 
 std::shared_ptr<const MovedDirectory> LocalExecutor::moved() const { return place_->moved; }
 

@@ -80,16 +80,47 @@ CODEEXEC_IN_CHILD long open_beneath(long directory, const char* path) {
   return mount_call(number_of_openat2, directory, path, &how[0], sizeof how, 0);
 }
 
-// Mounts what stands at a path over itself; nothing when it is missing. A command that runs beside
-// may turn it into a link at any moment, so it is looked up once and without following any.
-CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
-  const long found = open_beneath(directory, path);
+// Mounts something that cannot be read over a file or directory: a device that is not to be used as
+// one, or an empty directory without permissions.
+CODEEXEC_IN_CHILD long cover_place(long found) {
+  struct stat status;
+  long result = raw(SYS_fstat, found, &status);
+  if (result < 0) return result;
+  const bool is_directory = S_ISDIR(status.st_mode);
+  const long other = is_directory ? raw(SYS_openat, AT_FDCWD, ".", O_PATH | O_CLOEXEC, 0)
+                                  : copy_mount(AT_FDCWD, "/dev/null", 0);
+  if (other < 0) return other;
+  if (is_directory) {
+    result = raw(SYS_fchdir, found);
+    if (result >= 0)
+      result = raw(SYS_mount, "tmpfs", ".", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                   "mode=000");
+    raw(SYS_fchdir, other);
+  } else {
+    result = change_mount(other, "", AT_EMPTY_PATH, mount_read_only | mount_no_devices);
+    if (result >= 0)
+      result = mount_call(number_of_move_mount, other, "", found, "", from_and_to_descriptor);
+  }
+  raw(SYS_close, other);
+  return result;
+}
+
+enum class Guarding { in_place, read_only, hidden };
+
+// Mounts what stands at a path over itself, or hides it; nothing when it is missing. A command that
+// runs beside may turn it into a link at any moment, so it is looked up once. Links are followed to
+// what is to be hidden alone.
+CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, Guarding guarding) {
+  const bool is_hidden = guarding == Guarding::hidden;
+  const long found = is_hidden ? raw(SYS_openat, directory, path, O_PATH | O_CLOEXEC, 0)
+                               : open_beneath(directory, path);
   if (found < 0)
     return found == -ENOENT || found == -ENOTDIR || found == -ELOOP || found == -EACCES ? 0 : found;
-  const long copy = copy_mount(found, "", AT_EMPTY_PATH);
-  long result = copy;
-  if (copy >= 0 && read_only) result = change_mount(copy, "", AT_EMPTY_PATH, mount_read_only);
-  if (result >= 0)
+  const long copy = is_hidden ? -1 : copy_mount(found, "", AT_EMPTY_PATH);
+  long result = is_hidden ? cover_place(found) : copy;
+  if (copy >= 0 && guarding == Guarding::read_only)
+    result = change_mount(copy, "", AT_EMPTY_PATH, mount_read_only);
+  if (copy >= 0 && result >= 0)
     result = mount_call(number_of_move_mount, copy, "", found, "", from_and_to_descriptor);
   if (copy >= 0) raw(SYS_close, copy);
   raw(SYS_close, found);
@@ -140,19 +171,32 @@ CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
   return result;
 }
 
-// Protects what is there in one writable directory.
-CODEEXEC_IN_CHILD long guard_directory(const SandboxPlan& plan, const SandboxPlace& place) {
-  const long directory = open_place(place);
+// Guards what is there in one directory. Absolute paths are those to be hidden, in the root.
+CODEEXEC_IN_CHILD long guard_directory(const SandboxPlan& plan, long directory, bool is_root) {
   if (directory < 0) return directory == -ENOENT ? 0 : directory;
   long result = 0;
   const char* path = plan.guarded;
   while (*path != '\0' && result >= 0) {
     const char* end = path;
     while (*end != '\0') ++end;
-    result = guard_place(directory, path, end[-1] != '/');
+    if ((*path == '/') == is_root)
+      result = guard_place(directory, is_root ? path + 1 : path,
+                           end[-1] == '/' ? Guarding::in_place
+                           : is_root      ? Guarding::hidden
+                                          : Guarding::read_only);
     path = end + 1;
   }
   raw(SYS_close, directory);
+  return result;
+}
+
+CODEEXEC_IN_CHILD long guard_all(const SandboxPlan& plan) {
+  long result = 0;
+  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i)
+    result = guard_directory(plan, open_place(plan.writable[i]), false);
+  if (result >= 0)
+    result = guard_directory(
+        plan, raw(SYS_openat, AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0), true);
   return result;
 }
 
@@ -218,8 +262,7 @@ CODEEXEC_IN_CHILD long set_up_mounts(const SandboxPlan& plan) {
   long result = raw(SYS_mount, "none", "/", 0, MS_REC | MS_SLAVE, 0);
   if (result >= 0 && plan.mount_proc) result = mount_proc();
   if (result >= 0 && plan.read_only && plan.shared.mounts < 0) result = keep_writable(plan);
-  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i)
-    if (plan.read_only && *plan.guarded != '\0') result = guard_directory(plan, plan.writable[i]);
+  if (result >= 0 && plan.read_only && *plan.guarded != '\0') result = guard_all(plan);
   if (result >= 0 && plan.mount_proc && plan.ruleset >= 0) result = replace_ruleset(plan);
   return result < 0 ? result : 0;
 }
@@ -291,7 +334,7 @@ CODEEXEC_IN_CHILD long close_way(NamespaceMaker& maker, int tmp, std::size_t num
   if (path[size] == '\0') return 0;
   for (std::size_t i = 0; i < number; ++i)
     if (lies_below(maker.kept[i].place.path, path, size)) return 0;
-  return guard_place(tmp, &maker.text[0], true);
+  return guard_place(tmp, &maker.text[0], Guarding::read_only);
 }
 
 // Mounts the copy of a path at its place in the new /tmp.
@@ -390,8 +433,8 @@ CODEEXEC_IN_CHILD bool can_start_within(NamespaceMaker& maker, std::uint64_t lim
 }
 
 // Whether a limit of processes counts those of this user namespace alone, in which this process is
-// the first. Before Linux 5.14 it counts all of the user's, of which this program is one; of root it
-// counts none.
+// the first. Before Linux 5.14 it counts all of the user's, of which this program is one. It counts
+// none of root's.
 CODEEXEC_IN_CHILD bool counts_own_processes(NamespaceMaker& maker) {
   return can_start_within(maker, 2) && !can_start_within(maker, 1);
 }

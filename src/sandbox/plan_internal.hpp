@@ -146,8 +146,9 @@ struct SandboxPlan {
   bool read_only = false;
   const SandboxPlace* writable = nullptr;
   std::size_t writable_count = 0;
-  // The protected paths, relative to each writable directory: a NUL after each, and an empty one at
-  // the end. A path with a slash at its end is not read-only, but only cannot be moved away.
+  // The protected paths, relative to each writable directory, and the hidden ones, absolute: a NUL
+  // after each, and an empty one at the end. A path with a slash at its end only cannot be moved
+  // away.
   const char* guarded = "";
 
   int ruleset = -1;  // Landlock's, or -1

@@ -106,6 +106,13 @@ struct SandboxOptions {
   // there when a command begins is not made and not protected. What a link leads to is not
   // protected. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
   std::vector<std::string> protected_paths = {};
+  // Files and directories that commands cannot read, though they lie in a granted directory:
+  // absolute paths, of an executor also relative to the workspace. At most 64. A command finds a
+  // device or a directory there that it cannot open; it cannot change or move it, nor move the
+  // directories around it. What is not there when a command begins is not hidden from it, and other
+  // names of a file, made by `ln`, are not hidden either. Mounts everything else as with
+  // pid_namespace, and costs about 0.2 ms.
+  std::vector<std::string> hidden_paths = {};
   Limits limits = {};
   // Describe each rule, in SandboxReport::rules. Commands are held in the same way.
   bool explain = false;
@@ -123,8 +130,8 @@ struct SandboxOptions {
 //   network            as in `network`
 //   containment        nothing of a command outlives it, this program's SIGKILL included
 //   metadata           modes, times and attributes of files stay where nothing can be written: with
-//                      pid_namespace or protected_paths; with `tmp`, where it can be had
-//   pid_namespace, protected_paths, memory, processes and so on: what was asked for
+//                      pid_namespace, protected_paths or hidden_paths; with `tmp`, where it can be
+//   pid_namespace, protected_paths, hidden_paths, memory, processes and so on: what was asked for
 struct SandboxReport {
   SandboxMode mode = SandboxMode::off;
   Network network = Network::host;  // what commands really have
@@ -150,8 +157,8 @@ struct SandboxReport {
 // (less than 100 KiB each) and end with the last copy. Of this program they have the limits
 // (setrlimit), priority, processors and cgroup that it had when the first of them was made; its
 // directory, root and umask are the current ones, but with namespaces. After a change of the user
-// or group they are made anew. protected_paths and Network::allow have a supervisor made for each
-// command.
+// or group they are made anew. protected_paths, hidden_paths and Network::allow have a supervisor
+// made for each command.
 //
 // What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
 // anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;

@@ -125,7 +125,7 @@ std::string children_within_20(const Sandbox& sandbox) {
 
 // Prints a report for the cases below, which start it with other rights or on an emulated kernel.
 // CODEEXEC_TEST_SANDBOX: mode, network, and uid=N, rw=PATH, ro=PATH, pid_namespace, protect=PATH,
-// processes=N, memory=N, tmp=PATH, children.
+// processes=N, memory=N, tmp=PATH, hide=PATH, children.
 TEST_CASE("sandbox: (helper) prints a report" * doctest::skip()) {
   const char* words = std::getenv("CODEEXEC_TEST_SANDBOX");
   REQUIRE(words);
@@ -143,6 +143,7 @@ TEST_CASE("sandbox: (helper) prints a report" * doctest::skip()) {
     if (word == "pid_namespace") options.pid_namespace = true;
     if (support::begins(word, "protect=")) options.protected_paths.push_back(value);
     if (support::begins(word, "tmp=")) options.tmp = value;
+    if (support::begins(word, "hide=")) options.hidden_paths.push_back(value);
     if (support::begins(word, "rw=")) options.writable.push_back(value);
     if (support::begins(word, "ro=")) options.readable.push_back(value);
     if (support::begins(word, "processes="))
