@@ -474,7 +474,10 @@ struct Limits {
   std::uint64_t address_space = no_bound;
   // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
   // in all (RLIMIT_NPROC), which the kernel does not count for root. The report then has processes
-  // missing and, but for root, processes_per_user enforced; strict mode refuses.
+  // missing and, but for root, processes_per_user enforced; strict mode refuses. Without it, and
+  // with SandboxOptions::tmp, all commands of a sandbox together have at most 2,048 where the
+  // kernel counts theirs alone: Linux 5.14, and not for root. The report then has
+  // processes_in_common enforced.
   std::uint64_t processes = no_bound;
   std::uint64_t open_files = no_bound;  // descriptors of each process (RLIMIT_NOFILE)
   std::uint64_t file_size =
@@ -515,7 +518,9 @@ struct SandboxOptions {
   // /tmp stay where they are, and so do /tmp/.X11-unix and SSH_AUTH_SOCK where sockets with a path
   // can be reached. /tmp stays the host's when it is granted itself, or when a linked git worktree
   // or a directory of `search_path` lies in it. SandboxReport::places says what they have. An
-  // ordinary user needs user namespaces for it. Empty: they have none of it.
+  // ordinary user needs user namespaces for it. Everything but the writable directories is mounted
+  // read-only there, see `metadata`; each of them is a mount of its own. Empty: they have none of
+  // it.
   std::string tmp = {};
   // The host's /dev/shm is writable, for Python's multiprocessing across sandboxes.
   bool shared_memory = false;
@@ -536,6 +541,13 @@ struct SandboxOptions {
   // there when a command begins is not made and not protected. What a link leads to is not
   // protected. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
   std::vector<std::string> protected_paths = {};
+  // Files and directories that commands cannot read, though they lie in a granted directory:
+  // absolute paths, of an executor also relative to the workspace. At most 64. A command finds a
+  // device or a directory there that it cannot open; it cannot change or move it, nor move the
+  // directories around it. What is not there when a command begins is not hidden from it, and other
+  // names of a file, made by `ln`, are not hidden either. Mounts everything else as with
+  // pid_namespace, and costs about 0.2 ms.
+  std::vector<std::string> hidden_paths = {};
   Limits limits = {};
   // Describe each rule, in SandboxReport::rules. Commands are held in the same way.
   bool explain = false;
@@ -552,9 +564,9 @@ struct SandboxOptions {
 //   privileges         no_new_privs, and no capabilities
 //   network            as in `network`
 //   containment        nothing of a command outlives it, this program's SIGKILL included
-//   metadata           modes, times and attributes of files stay where nothing can be written:
-//                      with pid_namespace or protected_paths
-//   pid_namespace, protected_paths, memory, processes and so on: what was asked for
+//   metadata           modes, times and attributes of files stay where nothing can be written: with
+//                      pid_namespace, protected_paths or hidden_paths; with `tmp`, where it can be
+//   pid_namespace, protected_paths, hidden_paths, memory, processes and so on: what was asked for
 struct SandboxReport {
   SandboxMode mode = SandboxMode::off;
   Network network = Network::host;  // what commands really have
@@ -562,8 +574,9 @@ struct SandboxReport {
   std::vector<std::string> enforced = {};
   std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
   // With SandboxOptions::tmp, for people: "tmp: own", or "tmp: none (why); what helps"; likewise
-  // shared_memory and terminals, or "the host's". No mode refuses for it. With devices, which of
-  // them are there: "devices: /dev/dri/card0 /dev/dri/renderD128".
+  // shared_memory and terminals, or "the host's", and "metadata: none (why)" where it is not
+  // enforced. No mode refuses for it. With devices, which of them are there: "devices:
+  // /dev/dri/card0 /dev/dri/renderD128".
   std::vector<std::string> places = {};
   // With SandboxOptions::explain, what the kernel is given, for people: a name as above, `limits`
   // or `namespaces`, then one rule: "system_calls: EPERM bpf ...: parts of the kernel". Rules with
@@ -579,8 +592,8 @@ struct SandboxReport {
 // (less than 100 KiB each) and end with the last copy. Of this program they have the limits
 // (setrlimit), priority, processors and cgroup that it had when the first of them was made; its
 // directory, root and umask are the current ones, but with namespaces. After a change of the user
-// or group they are made anew. protected_paths and Network::allow have a supervisor made for each
-// command.
+// or group they are made anew. protected_paths, hidden_paths and Network::allow have a supervisor
+// made for each command.
 //
 // What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
 // anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;
@@ -4090,33 +4103,6 @@ int flush_to_disk(int fd);
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes);
 
-// The lines of a descriptor, read in bounded memory: of a longer one `longest` bytes are kept at
-// most, and it is skipped to its end. Nothing is read behind `most` bytes.
-class InputLines {
- public:
-  explicit InputLines(int fd, std::size_t longest, std::uint64_t most = ~std::uint64_t{0})
-      : fd_(fd), longest_(longest), left_(most) {}
-  // Goes to the next line; false at the end, and where reading fails.
-  bool next();
-  const std::string& line() const { return line_; }
-  bool too_long() const { return too_long_; }  // then the line is not whole
-  bool ended() const { return ended_; }        // by a newline
-  int error() const { return error_; }         // an errno, or 0
-
- private:
-  bool fill();
-
-  int fd_;
-  std::size_t longest_;
-  std::uint64_t left_;
-  std::string line_ = {};
-  bool too_long_ = false;
-  bool ended_ = false;
-  int error_ = 0;
-  std::string_view rest_ = {};
-  char buffer_[65536];
-};
-
 // The name of this process's namespace of that kind, such as "mnt". Empty where there is none.
 std::string own_namespace(const char* kind);
 
@@ -4534,7 +4520,7 @@ int CancelToken::descriptor() const {
 }
 
 // base/io.cpp -------------------------------------------------------------------------------------
-// Whole reads and writes, reading by lines, and the time as text.
+// Whole reads and writes, and the time as text.
 
 CODEEXEC_INNER {
 
@@ -4580,38 +4566,6 @@ int write_all(int fd, std::string_view bytes) {
     bytes.remove_prefix(static_cast<std::size_t>(size));
   }
   return 0;
-}
-
-bool InputLines::next() {
-  line_.clear();
-  too_long_ = false;
-  ended_ = false;
-  bool any = false;
-  for (;;) {
-    if (rest_.empty() && !fill()) return any;
-    any = true;
-    const std::size_t end = rest_.find('\n');
-    const std::string_view piece = rest_.substr(0, end);
-    if (line_.size() + piece.size() > longest_)
-      too_long_ = true;
-    else
-      line_ += piece;
-    rest_.remove_prefix(std::min(piece.size() + 1, rest_.size()));
-    ended_ = end != std::string_view::npos;
-    if (ended_) return true;
-  }
-}
-
-bool InputLines::fill() {
-  ssize_t size = -1;
-  do
-    size = ::read(fd_, buffer_,
-                  static_cast<std::size_t>(std::min<std::uint64_t>(sizeof buffer_, left_)));
-  while (size < 0 && errno == EINTR);
-  if (size < 0) error_ = errno;
-  rest_ = std::string_view(buffer_, size < 0 ? 0 : static_cast<std::size_t>(size));
-  left_ -= rest_.size();
-  return !rest_.empty();
 }
 
 std::string own_namespace(const char* kind) {
@@ -27963,8 +27917,12 @@ struct SandboxPlace {
   const char* path = nullptr;
   dev_t device = 0;
   ino_t inode = 0;
+  bool is_inside = false;  // another writable one
 };
 inline constexpr std::size_t most_writable = 32;
+
+// How many processes and threads all commands of a sandbox may have, unless a limit is asked for.
+inline constexpr std::uint64_t most_processes = 2048;
 
 // A file that the supervisor makes, replaces and removes for the command: see broker_internal.hpp.
 struct BrokeredFile {
@@ -28047,8 +28005,9 @@ struct SandboxPlan {
   bool read_only = false;
   const SandboxPlace* writable = nullptr;
   std::size_t writable_count = 0;
-  // The protected paths, relative to each writable directory: a NUL after each, and an empty one at
-  // the end. A path with a slash at its end is not read-only, but only cannot be moved away.
+  // The protected paths, relative to each writable directory, and the hidden ones, absolute: a NUL
+  // after each, and an empty one at the end. A path with a slash at its end only cannot be moved
+  // away.
   const char* guarded = "";
 
   int ruleset = -1;  // Landlock's, or -1
@@ -28068,6 +28027,7 @@ struct SandboxPlan {
 
   const sock_filter* filter = nullptr;  // or null
   unsigned short filter_size = 0;
+  std::uint64_t processes = no_bound;  // of all commands together, which each supervisor sets
   const SandboxRlimit* rlimits = nullptr;
   std::size_t rlimit_count = 0;
   bool drop_capabilities = false;
@@ -28285,6 +28245,9 @@ enum class ConfineStep : int {
 // In the command's process, after it has entered its directory and before its descriptors are
 // closed. Returns 0 or a negative errno; `step`, when given, then names what failed.
 CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step = nullptr);
+
+// Lowers a limit of this process. 0 or a negative errno.
+CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit);
 
 // The very last step before execve: from here on the filter holds what this child does, too.
 CODEEXEC_IN_CHILD long install_filter(const SandboxPlan& plan);
@@ -29212,6 +29175,7 @@ struct NamespaceMaker {
   const char* outer_groups = nullptr;
   const char* inner_users = nullptr;
   const char* inner_groups = nullptr;
+  const SandboxPlan* plan = nullptr;  // says what is read-only
   const SandboxPlace* tmp = nullptr;  // for /tmp, or null
   KeptPath kept[most_kept] = {};      // sorted
   std::size_t kept_count = 0;
@@ -29223,6 +29187,7 @@ struct NamespaceMaker {
   OwnPlace own_memory = {};
   OwnPlace own_terminals = {};
   OwnPlace own_multiplexer = {};
+  bool counts_processes = false;  // a limit holds for the processes of the inner users alone
   volatile long error = 0;
 
   // CLONE_NEW... of what all commands have in common.
@@ -29230,6 +29195,7 @@ struct NamespaceMaker {
 
   char text[PATH_MAX] = {};
   alignas(16) char inner_stack[8192];
+  alignas(16) char probe_stack[4096];
 };
 
 // 0 or a negative errno. Whatever it returns, the descriptors are there to be closed.
@@ -29315,7 +29281,7 @@ class SandboxPlanner {
   bool filter = true;
   bool processes = false;           // a process table of their own
   bool mounts = false;              // all but the writable directories is mounted read-only
-  bool can_mount = false;           // mounts are asked for, and there is room for them
+  bool can_mount = false;           // they are wanted, and there is room for them
   bool places = false;              // a /tmp, a /dev/shm and terminals of their own
   std::string places_problem = {};  // why there are none, though asked for
   int landlock_abi = 0;             // 0: there is no ruleset, for the reason in landlock_problem
@@ -29365,8 +29331,8 @@ class SandboxPlanner {
 //                ^                                 |
 //                |   failed in                     v   the next thing that is not wanted any more
 //                +-- namespaces ------- root first gets a user namespace; then out go, in turn: the
-//                |                      places, the mounts, the process table, loopback (the others
-//                |                      come back)
+//                |                      mounts that were not asked for, the places, the mounts, the
+//                |                      process table, loopback (the others come back)
 //                +-- capabilities, privileges, Landlock or filter ------ that step
 //                +-- loopback: 127.0.0.1 does not work ----------------- the network
 //                    limits, or no child could be made ------> an error
@@ -29539,6 +29505,7 @@ std::vector<std::string> features_of(const SandboxOptions& options) {
     if (options.pid_namespace) features.push_back("pid_namespace");
     if (wants_mounts(options)) features.push_back("metadata");
     if (!options.protected_paths.empty()) features.push_back("protected_paths");
+    if (!options.hidden_paths.empty()) features.push_back("hidden_paths");
   }
   for (const NamedLimit& limit : limit_names)
     if (options.limits.*limit.value != no_bound) features.push_back(limit.name);
@@ -29570,8 +29537,8 @@ void judge_containment(const SandboxState& state, SandboxGaps& gaps) {
     gaps.add("containment", "/proc has no lists of children here");
 }
 
-// A supervisor sets up its namespaces once. Not so where what is protected is to be looked for at
-// each start, or each command has a listening socket in a network of its own.
+// A supervisor sets up its namespaces once. Not so where what is protected or hidden is to be
+// looked for at each start, or each command has a listening socket in a network of its own.
 void share_supervisors(SandboxState& state) {
   SandboxPlan& plan = state.plan;
   if (plan.supervised && *plan.guarded == '\0' && !plan.proxied) plan.idle = &state.idle;
@@ -29580,8 +29547,9 @@ void share_supervisors(SandboxState& state) {
 void fill_report(SandboxReport& report, SandboxGaps& gaps,
                  const std::vector<std::string>& features) {
   for (const std::string& feature : features) {
-    // The same mounts enforce both.
-    const std::string& why = gaps.reason_for(feature == "protected_paths" ? "metadata"sv : feature);
+    // The same mounts enforce all three.
+    const bool takes_mounts = feature == "protected_paths" || feature == "hidden_paths";
+    const std::string& why = gaps.reason_for(takes_mounts ? "metadata"sv : feature);
     if (why.empty())
       report.enforced.push_back(feature);
     else
@@ -29602,6 +29570,9 @@ Expected<void> build_plan(SandboxState& state, SandboxPlanner& planner, SandboxG
   state.report.network = planner.network;
   if (auto begun = planner.begin(); !begun) return begun;
   if (auto fitted = SandboxFitter(state, planner, gaps).fit(); !fitted) return fitted;
+  if (planner.mounts && !wants_mounts(state.options) && gaps.reason_for("metadata").empty())
+    features.push_back("metadata");
+  if (state.plan.processes != no_bound) features.push_back("processes_in_common");
   judge_containment(state, gaps);
   share_supervisors(state);
   for (SandboxGrant& grant : state.grants) grant.file.reset();
@@ -29642,7 +29613,7 @@ Expected<void> build(SandboxState& state) {
 CODEEXEC_INNER {
 
 bool wants_mounts(const SandboxOptions& options) {
-  return options.pid_namespace || !options.protected_paths.empty();
+  return options.pid_namespace || !options.protected_paths.empty() || !options.hidden_paths.empty();
 }
 
 #if CODEEXEC_HAS_SANDBOX
@@ -29968,17 +29939,6 @@ namespace {
 
 constexpr long number_of_landlock_restrict_self = 446;
 
-CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit) {
-  std::uint64_t now[2] = {0, 0};
-  const long known = raw(SYS_prlimit64, 0, limit.resource, 0, &now[0]);
-  if (known < 0) return known;
-  // A limit is never raised, which root could do.
-  if (limit.hard < now[1]) now[1] = limit.hard;
-  if (limit.soft < now[0]) now[0] = limit.soft;
-  if (now[0] > now[1]) now[0] = now[1];
-  return raw(SYS_prlimit64, 0, limit.resource, &now[0], 0);
-}
-
 CODEEXEC_IN_CHILD long drop_capabilities() {
   // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE and their locks, and the lock of KEEP_CAPS.
   constexpr int secure_bits = 0xef;
@@ -29994,6 +29954,17 @@ CODEEXEC_IN_CHILD long drop_capabilities() {
 }  // namespace
 
 CODEEXEC_INNER {
+
+CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit) {
+  std::uint64_t now[2] = {0, 0};
+  const long known = raw(SYS_prlimit64, 0, limit.resource, 0, &now[0]);
+  if (known < 0) return known;
+  // A limit is never raised, which root could do.
+  if (limit.hard < now[1]) now[1] = limit.hard;
+  if (limit.soft < now[0]) now[0] = limit.soft;
+  if (now[0] > now[1]) now[0] = now[1];
+  return raw(SYS_prlimit64, 0, limit.resource, &now[0], 0);
+}
 
 CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step) {
   ConfineStep ignored = ConfineStep::limits;
@@ -30225,6 +30196,9 @@ void explain_limits(const SandboxState& state, std::vector<std::string>& rules) 
         rules.push_back(concat("limits: % of each process: %, at most %",
                                {known.name, limit.soft, limit.hard}));
   }
+  if (state.plan.processes != no_bound)
+    rules.push_back(
+        concat("limits: RLIMIT_NPROC of all commands together: %", {state.plan.processes}));
   const Limits& limits = state.options.limits;
   if (!state.memory_base.directory.empty())
     rules.push_back(concat("limits: % bytes of memory in a cgroup of %",
@@ -30246,9 +30220,13 @@ void explain_mounts(const SandboxPlan& plan, std::vector<std::string>& rules) {
     append_all(writable, {" ", printable(plan.writable[i].path)});
   rules.push_back(std::move(writable));
   for (const char* path = plan.guarded; *path != '\0'; path += std::strlen(path) + 1) {
+    const bool is_hidden = *path == '/';
     const bool stays = ends_with(std::string_view(path), "/"sv);
-    rules.push_back(concat("protected_paths: % in each of these: %",
-                           {stays ? "cannot be moved away" : "read-only", printable(path)}));
+    rules.push_back(concat("%: %: %", {is_hidden ? "hidden_paths" : "protected_paths",
+                                       stays       ? "cannot be moved away"
+                                       : is_hidden ? "cannot be read"
+                                                   : "read-only",
+                                       printable(path)}));
   }
 }
 
@@ -30831,7 +30809,8 @@ CODEEXEC_INNER {
 Expected<void> SandboxFitter::leave_out_namespace(long error) {
   const int number = error != 0 ? static_cast<int>(-error) : ENOSYS;
   const std::string why = concat("no namespaces can be made here: %", {why_no_namespaces(number)});
-  if (planner_.places) {
+  const bool are_mounts_asked = wants_mounts(state_.options);
+  if (planner_.places && (are_mounts_asked || !planner_.mounts)) {
     planner_.places = false;
     planner_.places_problem = why;
     return {};
@@ -31183,10 +31162,10 @@ constexpr std::uint64_t mount_read_only = 1;
 constexpr std::uint64_t mount_no_suid = 2;
 constexpr std::uint64_t mount_no_devices = 4;
 
-// Gives attributes to a mount and all below it.
+// Gives attributes to a mount and all below it, and takes others away.
 CODEEXEC_IN_CHILD long change_mount(long directory, const char* path, int flags,
-                                    std::uint64_t wanted) {
-  const std::uint64_t attributes[4] = {wanted, 0, 0, 0};
+                                    std::uint64_t wanted, std::uint64_t unwanted = 0) {
+  const std::uint64_t attributes[4] = {wanted, unwanted, 0, 0};
   return mount_call(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags, &attributes[0],
                     sizeof attributes);
 }
@@ -31207,59 +31186,123 @@ CODEEXEC_IN_CHILD long open_beneath(long directory, const char* path) {
   return mount_call(number_of_openat2, directory, path, &how[0], sizeof how, 0);
 }
 
-// Mounts what stands at a path over itself; nothing when it is missing. A command that runs beside
-// may turn it into a link at any moment, so it is looked up once and without following any.
-CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
-  const long found = open_beneath(directory, path);
+// Mounts something that cannot be read over a file or directory: a device that is not to be used as
+// one, or an empty directory without permissions.
+CODEEXEC_IN_CHILD long cover_place(long found) {
+  struct stat status;
+  long result = raw(SYS_fstat, found, &status);
+  if (result < 0) return result;
+  const bool is_directory = S_ISDIR(status.st_mode);
+  const long other = is_directory ? raw(SYS_openat, AT_FDCWD, ".", O_PATH | O_CLOEXEC, 0)
+                                  : copy_mount(AT_FDCWD, "/dev/null", 0);
+  if (other < 0) return other;
+  if (is_directory) {
+    result = raw(SYS_fchdir, found);
+    if (result >= 0)
+      result = raw(SYS_mount, "tmpfs", ".", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                   "mode=000");
+    raw(SYS_fchdir, other);
+  } else {
+    result = change_mount(other, "", AT_EMPTY_PATH, mount_read_only | mount_no_devices);
+    if (result >= 0)
+      result = mount_call(number_of_move_mount, other, "", found, "", from_and_to_descriptor);
+  }
+  raw(SYS_close, other);
+  return result;
+}
+
+enum class Guarding { in_place, read_only, hidden };
+
+// Mounts what stands at a path over itself, or hides it; nothing when it is missing. A command that
+// runs beside may turn it into a link at any moment, so it is looked up once. Links are followed to
+// what is to be hidden alone.
+CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, Guarding guarding) {
+  const bool is_hidden = guarding == Guarding::hidden;
+  const long found = is_hidden ? raw(SYS_openat, directory, path, O_PATH | O_CLOEXEC, 0)
+                               : open_beneath(directory, path);
   if (found < 0)
     return found == -ENOENT || found == -ENOTDIR || found == -ELOOP || found == -EACCES ? 0 : found;
-  const long copy = copy_mount(found, "", AT_EMPTY_PATH);
-  long result = copy;
-  if (copy >= 0 && read_only) result = change_mount(copy, "", AT_EMPTY_PATH, mount_read_only);
-  if (result >= 0)
+  const long copy = is_hidden ? -1 : copy_mount(found, "", AT_EMPTY_PATH);
+  long result = is_hidden ? cover_place(found) : copy;
+  if (copy >= 0 && guarding == Guarding::read_only)
+    result = change_mount(copy, "", AT_EMPTY_PATH, mount_read_only);
+  if (copy >= 0 && result >= 0)
     result = mount_call(number_of_move_mount, copy, "", found, "", from_and_to_descriptor);
   if (copy >= 0) raw(SYS_close, copy);
   raw(SYS_close, found);
   return result;
 }
 
-// A mount of a writable directory. -ENOENT when the path leads nowhere, or to another file than at
-// create(): it then stays read-only, as no rule of Landlock lets a command write to it either.
-CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
-  const long copy = copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW);
-  if (copy < 0) return copy == -ENOTDIR || copy == -ELOOP ? -ENOENT : copy;
+// A descriptor of what it was at create(), which is closed when it is something else now. -ENOENT
+// then, and when the path leads nowhere.
+CODEEXEC_IN_CHILD long same_place(const SandboxPlace& place, long fd) {
+  if (fd < 0) return fd == -ENOTDIR || fd == -ELOOP ? -ENOENT : fd;
   struct stat found;
-  long known = raw(SYS_fstat, copy, &found);
+  long known = raw(SYS_fstat, fd, &found);
   if (known == 0 && (found.st_dev != place.device || found.st_ino != place.inode)) known = -ENOENT;
-  if (known == 0) return copy;
-  raw(SYS_close, copy);
+  if (known == 0) return fd;
+  raw(SYS_close, fd);
   return known;
 }
 
+// A mount of a writable directory. -ENOENT when it is another one than at create(): it then stays
+// read-only, as no rule of Landlock lets a command write to it either.
+CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
+  return same_place(place, copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW));
+}
+
+CODEEXEC_IN_CHILD long open_place(const SandboxPlace& place) {
+  return same_place(place,
+                    raw(SYS_openat, AT_FDCWD, place.path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
+}
+
 // The copies of the writable directories are made before everything becomes read-only, and take
-// their places after.
+// their places after. What lies in another one comes with that: as a mount of its own it could not
+// be removed, nor could files be moved into it.
 CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
   int copies[most_writable];
   for (std::size_t i = 0; i < plan.writable_count; ++i) {
-    const long copy = copy_writable(plan.writable[i]);
+    const long copy = plan.writable[i].is_inside ? -ENOENT : copy_writable(plan.writable[i]);
     if (copy < 0 && copy != -ENOENT) return copy;
     copies[i] = static_cast<int>(copy);
   }
   long result = change_mount(AT_FDCWD, "/", 0, mount_read_only);
-  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
+  for (std::size_t i = 0; i < plan.writable_count; ++i) {
     if (copies[i] < 0) continue;
-    result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path,
-                        from_descriptor);
-    const char* path = plan.guarded;
-    while (*path != '\0' && result >= 0) {
-      const char* end = path;
-      while (*end != '\0') ++end;
-      result = guard_place(copies[i], path, end[-1] != '/');
-      path = end + 1;
-    }
+    if (result >= 0)
+      result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path,
+                          from_descriptor);
+    raw(SYS_close, copies[i]);
   }
-  for (std::size_t i = 0; i < plan.writable_count; ++i)
-    if (copies[i] >= 0) raw(SYS_close, copies[i]);
+  return result;
+}
+
+// Guards what is there in one directory. Absolute paths are those to be hidden, in the root.
+CODEEXEC_IN_CHILD long guard_directory(const SandboxPlan& plan, long directory, bool is_root) {
+  if (directory < 0) return directory == -ENOENT ? 0 : directory;
+  long result = 0;
+  const char* path = plan.guarded;
+  while (*path != '\0' && result >= 0) {
+    const char* end = path;
+    while (*end != '\0') ++end;
+    if ((*path == '/') == is_root)
+      result = guard_place(directory, is_root ? path + 1 : path,
+                           end[-1] == '/' ? Guarding::in_place
+                           : is_root      ? Guarding::hidden
+                                          : Guarding::read_only);
+    path = end + 1;
+  }
+  raw(SYS_close, directory);
+  return result;
+}
+
+CODEEXEC_IN_CHILD long guard_all(const SandboxPlan& plan) {
+  long result = 0;
+  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i)
+    result = guard_directory(plan, open_place(plan.writable[i]), false);
+  if (result >= 0)
+    result = guard_directory(
+        plan, raw(SYS_openat, AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0), true);
   return result;
 }
 
@@ -31324,7 +31367,8 @@ CODEEXEC_IN_CHILD long set_up_mounts(const SandboxPlan& plan) {
   // Mounts of the host still come in; none of ours goes out.
   long result = raw(SYS_mount, "none", "/", 0, MS_REC | MS_SLAVE, 0);
   if (result >= 0 && plan.mount_proc) result = mount_proc();
-  if (result >= 0 && plan.read_only) result = keep_writable(plan);
+  if (result >= 0 && plan.read_only && plan.shared.mounts < 0) result = keep_writable(plan);
+  if (result >= 0 && plan.read_only && *plan.guarded != '\0') result = guard_all(plan);
   if (result >= 0 && plan.mount_proc && plan.ruleset >= 0) result = replace_ruleset(plan);
   return result < 0 ? result : 0;
 }
@@ -31342,6 +31386,8 @@ CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
   if (result >= 0 && plan.loopback) result = bring_loopback_up();
   if (result >= 0 && (plan.clone_flags & CLONE_NEWNS) != 0) result = set_up_mounts(plan);
   if (result >= 0) result = enter_namespace(plan.shared.inner, CLONE_NEWUSER);
+  if (result >= 0 && plan.processes != no_bound)
+    result = lower_limit({RLIMIT_NPROC, plan.processes, plan.processes});
   return result < 0 ? result : 0;
 }
 
@@ -31394,7 +31440,7 @@ CODEEXEC_IN_CHILD long close_way(NamespaceMaker& maker, int tmp, std::size_t num
   if (path[size] == '\0') return 0;
   for (std::size_t i = 0; i < number; ++i)
     if (lies_below(maker.kept[i].place.path, path, size)) return 0;
-  return guard_place(tmp, &maker.text[0], true);
+  return guard_place(tmp, &maker.text[0], Guarding::read_only);
 }
 
 // Mounts the copy of a path at its place in the new /tmp.
@@ -31416,7 +31462,8 @@ CODEEXEC_IN_CHILD long put_back(NamespaceMaker& maker, int tmp, std::size_t numb
 CODEEXEC_IN_CHILD long mount_tmp(NamespaceMaker& maker) {
   const long own = copy_writable(*maker.tmp);
   if (own < 0) return own;
-  long result = change_mount(own, "", AT_EMPTY_PATH, mount_no_suid | mount_no_devices);
+  long result =
+      change_mount(own, "", AT_EMPTY_PATH, mount_no_suid | mount_no_devices, mount_read_only);
   for (std::size_t i = 0; i < maker.kept_count && result >= 0; ++i) {
     result = copy_writable(maker.kept[i].place);
     maker.kept[i].copy = static_cast<int>(result);
@@ -31476,10 +31523,33 @@ CODEEXEC_IN_CHILD long check_root(int mounts) {
   return before.st_dev == after.st_dev && before.st_ino == after.st_ino ? 0 : -EXDEV;
 }
 
+CODEEXEC_IN_CHILD int ending_main(void*) {
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+CODEEXEC_IN_CHILD bool can_start_within(NamespaceMaker& maker, std::uint64_t limit) {
+  if (lower_limit({RLIMIT_NPROC, limit, limit}) < 0) return false;
+  bool cleared = false;
+  const long child = clone_process(
+      {CLONE_VFORK, ending_main, nullptr, maker.probe_stack, sizeof maker.probe_stack, nullptr, 0},
+      cleared);
+  while (child > 0 && raw(SYS_wait4, child, 0, __WALL, 0) == -EINTR) {
+  }
+  return child > 0;
+}
+
+// Whether a limit of processes counts those of this user namespace alone, in which this process is
+// the first. Before Linux 5.14 it counts all of the user's, of which this program is one. It counts
+// none of root's.
+CODEEXEC_IN_CHILD bool counts_own_processes(NamespaceMaker& maker) {
+  return can_start_within(maker, 2) && !can_start_within(maker, 1);
+}
+
 CODEEXEC_IN_CHILD int inner_user_main(void* argument) {
   NamespaceMaker& maker = *static_cast<NamespaceMaker*>(argument);
   long result = map_user(maker.inner_users, maker.inner_groups);
   if (result >= 0) result = open_namespace("/proc/self/ns/user", maker.made.inner);
+  maker.counts_processes = result >= 0 && counts_own_processes(maker);
   maker.error = result < 0 ? result : 0;
   for (;;) raw(SYS_exit_group, 0);
 }
@@ -31510,6 +31580,7 @@ CODEEXEC_IN_CHILD long make_mounts(NamespaceMaker& maker) {
   if (result >= 0) result = open_namespace("/proc/self/ns/mnt", maker.made.mounts);
   if (result >= 0) result = check_root(maker.made.mounts);
   if (result >= 0) result = open_namespace("/proc/self/ns/ipc", maker.made.ipc);
+  if (result >= 0 && maker.plan->read_only) result = keep_writable(*maker.plan);
   if (result >= 0) mount_places(maker);
   return result;
 }
@@ -31520,8 +31591,9 @@ CODEEXEC_IN_CHILD long make_all(NamespaceMaker& maker) {
     result = bring_loopback_up();
     if (result >= 0) result = open_namespace("/proc/self/ns/net", maker.made.network);
   }
-  if (result >= 0 && (maker.flags & CLONE_NEWNS) != 0) result = make_mounts(maker);
+  // Maps are written to /proc, which then becomes read-only.
   if (result >= 0 && maker.outer_users) result = make_users(maker);
+  if (result >= 0 && (maker.flags & CLONE_NEWNS) != 0) result = make_mounts(maker);
   return result < 0 ? result : 0;
 }
 
@@ -31657,6 +31729,7 @@ const char* SandboxPlanner::keep_granted() {
 void SandboxPlanner::choose_places() {
   const SandboxOptions& options = state_.options;
   maker_ = std::make_unique<NamespaceMaker>();
+  maker_->plan = &state_.plan;
   if (options.tmp.empty()) return;
   places = true;
   if (const char* const problem = keep_granted()) tmp_problem_ = problem;
@@ -31730,8 +31803,11 @@ long SandboxPlanner::make_shared_namespaces() {
   if (state_.rules.size() > rules_of_host_) state_.rules.resize(rules_of_host_);
   if (granted_.size() > granted_of_host_) granted_.resize(granted_of_host_);
   maker.made = {};
+  maker.counts_processes = false;
+  plan.processes = no_bound;
   maker.own_tmp = maker.own_memory = maker.own_terminals = maker.own_multiplexer = {};
   if (maker.flags == 0) return 0;
+  prepare_mounts();
   const long made = make_namespaces(maker);
   int* const numbers[] = {&maker.made.outer, &maker.made.mounts, &maker.made.ipc,
                           &maker.made.network, &maker.made.inner};
@@ -31748,7 +31824,8 @@ long SandboxPlanner::make_shared_namespaces() {
   grant_place(maker.own_multiplexer, multiplexer_path, device_rights & file_rights);
   if (made < 0) return made;
   plan.shared = maker.made;
-  prepare_mounts();
+  if (maker.counts_processes && state_.options.limits.processes == no_bound)
+    plan.processes = most_processes;
   if (maker.tmp && maker.own_tmp.error == 0) add_writable(tmp_path, tmp_.device, tmp_.inode);
   if (maker.memory && maker.own_memory.error == 0)
     add_writable(memory_path, memory.st_dev, memory.st_ino);
@@ -31776,6 +31853,9 @@ void SandboxPlanner::report_places() {
       "the option shared_memory opens the host's");
   add("terminals", options.terminals, {}, maker_->own_terminals,
       "the option terminals opens the host's");
+  if (const std::string& why = gaps_.reason_for("metadata"); !wants_mounts(options) && !why.empty())
+    state_.report.places.push_back(
+        concat("metadata: none (%); modes and times of the user's files can be changed", {why}));
 }
 
 }  // inner
@@ -31793,6 +31873,16 @@ Expected<void> SandboxPlanner::open_grants() {
   for (const bool writable : {true, false})
     for (const std::string& path : writable ? state_.options.writable : state_.options.readable)
       if (auto opened = open_one(path, writable); !opened) return opened;
+  for (std::string& path : state_.options.hidden_paths) {
+    auto canonical = canonical_path(path);
+    if (!canonical) return with_prefix("hidden_paths: ", {}, canonical.error());
+    path = std::move(*canonical);
+    for (const SandboxGrant& grant : state_.grants)
+      if (codeexec::is_within(grant.path, path))
+        return make_error(ErrorCode::invalid_argument,
+                          "hidden_paths: % is what commands are to reach, or lies around it",
+                          {in_quotes(path)});
+  }
   return {};
 }
 
@@ -31929,7 +32019,7 @@ void SandboxPlanner::choose_namespaces(bool user_namespace) {
   plan.loopback = has_own_network(network) && !state_.options.common_network;
   plan.mount_proc = processes;
   plan.read_only = mounts;
-  if (mounts) plan.clone_flags |= CLONE_NEWNS;
+  if (mounts && (!places || *plan.guarded != '\0')) plan.clone_flags |= CLONE_NEWNS;
   if (plan.loopback) plan.clone_flags |= CLONE_NEWNET;
   if (processes) plan.clone_flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
   plan.uid_map = nullptr;
@@ -31966,9 +32056,9 @@ void SandboxPlanner::build_program() {
   state_.plan.filter_size = static_cast<unsigned short>(state_.filter.size());
 }
 
-// Everything that can be written to, sorted, so that what lies in another is mounted on that.
+// Everything that can be written to, sorted: what lies in another comes after that.
 void SandboxPlanner::prepare_mounts() {
-  if (!wants_mounts(state_.options)) return;
+  if (!wants_mounts(state_.options) && state_.options.tmp.empty()) return;
   can_mount = true;
   state_.plan.writable_count = 0;
   state_.guarded.clear();
@@ -31979,13 +32069,26 @@ void SandboxPlanner::prepare_mounts() {
   if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
     add_writable(state_.shared_memory.c_str(), shared.st_dev, shared.st_ino);
   if (!can_mount) return gaps_.add("metadata", "there are more than 32 writable directories");
-  // The directories above a protected path are kept in their places: one that is moved away would
-  // take the protected path with it.
+  for (std::size_t i = 0; i < state_.plan.writable_count; ++i)
+    for (std::size_t outer = 0; outer < i; ++outer)
+      if (codeexec::is_within(state_.writable[i].path, state_.writable[outer].path))
+        state_.writable[i].is_inside = true;
+  // The directories above a guarded path are kept in their places: one that is moved away would
+  // take the protected path with it, and a hidden one would be known to no tool that reads files.
   std::set<std::string> paths;
-  for (const std::string& path : state_.options.protected_paths) {
+  const auto guard = [&paths](const std::string& path, std::size_t from) {
     paths.insert(std::string(path));
-    for (std::size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1))
+    for (std::size_t end = path.find('/', from); end != std::string::npos;
+         end = path.find('/', end + 1))
       paths.insert(path.substr(0, end + 1));
+  };
+  for (const std::string& path : state_.options.protected_paths) guard(path, 0);
+  for (const std::string& path : state_.options.hidden_paths) {
+    std::size_t from = path.size();
+    for (const SandboxGrant& grant : state_.grants)
+      if (grant.writable && codeexec::is_within(path, grant.path))
+        from = std::min(from, grant.path.size() + 1);
+    guard(path, from);
   }
   for (const std::string& path : paths) state_.guarded.append(path.c_str(), path.size() + 1);
   state_.plan.writable = state_.writable;
@@ -32239,6 +32342,11 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
       return make_error(ErrorCode::invalid_argument,
                         "devices: % is neither gpu nor an absolute path", {in_quotes(device)});
   constexpr std::size_t most_protected = 64;
+  for (const std::string& path : options.hidden_paths)
+    if (!starts_with(path, "/"sv) || has_nul(path) || options.hidden_paths.size() > most_protected)
+      return make_error(ErrorCode::invalid_argument,
+                        "hidden_paths: % is no absolute path, or one of more than 64",
+                        {in_quotes(path)});
   for (const std::string& path : options.protected_paths) {
     const std::string parts = concat("/%/", {path});
     bool good = options.protected_paths.size() <= most_protected && !has_nul(path);
@@ -35045,7 +35153,7 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
 #define CODEEXEC_GROUP_39
 
 // process/remote_internal.hpp ---------------------------------------------------------------------
-// Commands that run in a place or a container, and the program here that leads there.
+// Commands that run in a place or a container.
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -35084,24 +35192,6 @@ class RemoteCommand {
   virtual std::shared_ptr<Process::State> recover(const ProcessResult* last);
   // Sets outcome, exit_code, signal, limits_reached and message, and frees what the run needed.
   virtual void finish(ProcessResult& result) = 0;
-};
-
-// A program of this host with pipes for its three streams. The caller reads and writes them.
-struct PipedProgram {
-  ChildHandle child = ChildHandle();
-  UniqueFd input = UniqueFd();
-  UniqueFd out = UniqueFd();
-  UniqueFd err = UniqueFd();
-  pid_t owner = ::getpid();  // a fork of this program only has a copy
-
-  PipedProgram() = default;
-  PipedProgram(const PipedProgram&) = delete;
-  PipedProgram& operator=(const PipedProgram&) = delete;
-  ~PipedProgram() { end(); }
-
-  Expected<void> start(const ProcessOptions& options);
-  // Kills the program without waiting for its end.
-  void end();
 };
 
 }  // namespace v0_1
@@ -38203,7 +38293,7 @@ void Redactor::give(std::uint64_t end, std::string_view piece) {
 }
 
 // process/remote.cpp ------------------------------------------------------------------------------
-// Commands elsewhere, and the program here that leads there.
+// Commands elsewhere.
 
 CODEEXEC_INNER {
 
@@ -38292,39 +38382,6 @@ void RemoteRun::recover() {
     recovery_ = command_->recover(recovery_ ? &recovery_->result : nullptr);
     if (!recovery_) return finish();
   } while (!recovery_->begin(false));
-}
-
-Expected<void> PipedProgram::start(const ProcessOptions& options) {
-  const CancellationPause pause;
-  reap_abandoned();
-  const std::string run_variable = next_run_variable(0);
-  Launch launch(options, run_variable);
-  UniqueFd child_in;
-  UniqueFd child_out;
-  UniqueFd child_err;
-  if (!make_pipe(child_in, input) || !make_pipe(out, child_out) || !make_pipe(err, child_err))
-    return system_error(errno, "cannot make the pipes of %", {in_quotes(options.argv[0])});
-  launch.plan.input = child_in.get();
-  launch.plan.output = child_out.get();
-  launch.plan.error_output = child_err.get();
-  Supervisor none;
-  Spawned spawned = spawn(launch.plan, none);
-  if (spawned.error != 0)
-    return with_message(system_error(spawned.error, ""),
-                        describe_failure(options, launch, spawned.step, spawned.error, {}));
-  child = std::move(spawned);
-  for (const UniqueFd* end : {&input, &out, &err}) set_nonblocking(*end);
-  return {};
-}
-
-void PipedProgram::end() {
-  for (UniqueFd* end : {&input, &out, &err}) end->reset();
-  if (child.pid < 0 || owner != ::getpid()) return;
-  ::kill(child.pid, SIGKILL);
-  // It needs milliseconds to die. A later start reaps it.
-  abandon_child(child.pid);
-  if (!child.is_pidfd) ::pthread_detach(child.waiter);
-  child = ChildHandle();
 }
 
 // process/start.cpp -------------------------------------------------------------------------------
@@ -39952,6 +40009,7 @@ constexpr AskedFeature asked_features[] = {
     {"forbidden_roots", "forbidden paths in allowed ones", ""sv},
     {"read_only_roots", "read-only paths in writable ones", ""sv},
     {"protected_paths", "protected paths", ""sv},
+    {"hidden_paths", "hidden paths", ""sv},
     {"pid_namespace", "a process table of its own", ""sv},
     {"memory", "the limit of memory", "memory_per_process"sv},
     {"processes", "the limit of processes", "processes_per_user"sv},
@@ -40706,10 +40764,13 @@ Expected<void> check_without_sandbox(const SandboxOptions& options) {
     return make_error(ErrorCode::invalid_argument,
                       "network: % needs a sandbox: set sandbox to best_effort or strict",
                       {in_quotes(name(options.network))});
-  if (options.pid_namespace || !options.protected_paths.empty())
+  const char* const asked = options.pid_namespace              ? "pid_namespace"
+                            : !options.protected_paths.empty() ? "protected_paths"
+                            : !options.hidden_paths.empty()    ? "hidden_paths"
+                                                               : nullptr;
+  if (asked)
     return make_error(ErrorCode::invalid_argument,
-                      "%: it needs a sandbox: set sandbox to best_effort or strict",
-                      {options.pid_namespace ? "pid_namespace" : "protected_paths"});
+                      "%: it needs a sandbox: set sandbox to best_effort or strict", {asked});
   return {};
 }
 
@@ -40764,7 +40825,7 @@ std::string path_as_given(const std::string& canonical, const LocalOptions& opti
 
 SharedError in_words_of_roots(Error error, const LocalOptions& options) {
   constexpr std::string_view theirs = "grants: ";
-  for (const char* own : {"limits: ", "sandbox: "})
+  for (const char* own : {"limits: ", "sandbox: ", "hidden_paths: "})
     if (starts_with(error.message, own)) return error;
   const char* option = nullptr;
   const auto look_at = [&](const char* name, const std::string& path) {
@@ -40790,6 +40851,11 @@ Expected<void> complete_sandbox(const LocalOptions& options, const std::string& 
   if (sandbox.mode == SandboxMode::off) return check_without_sandbox(sandbox);
   if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok;
   if (auto ok = grant_needed(options, spill_dir, sandbox); !ok) return ok;
+  for (std::string& path : sandbox.hidden_paths) {
+    auto canonical = canonical_path(path, workspace);
+    if (!canonical) return with_prefix("hidden_paths: ", {}, canonical.error());
+    path = std::move(*canonical);
+  }
   // Of the commands' PATH, but without a venv: that has a grant of its own, and what the links lead
   // to in one that a command may have made would be granted as well.
   EnvironmentOptions variables = options.environment;
@@ -42781,6 +42847,7 @@ struct LocalExecutor::Place {
   std::shared_ptr<const SandboxReport> report = {};
   std::vector<std::string> writable = {};         // what the sandbox grants
   std::vector<std::string> protected_paths = {};  // below each of these
+  std::vector<std::string> hidden_paths = {};     // canonical
   std::string gaps = {};  // the note on what is missing that options asked for
   std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
   std::shared_ptr<CommandNetwork> network = {};  // with Network::allow, else null
@@ -42969,6 +43036,7 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
       !ok)
     return ok;
   protected_paths = wanted.protected_paths;
+  hidden_paths = wanted.hidden_paths;
   if (wanted.mode != SandboxMode::off) {
     git = find_git_folders(wanted.writable, wanted.readable, options.environment.set);
     writable = wanted.writable;
@@ -43046,11 +43114,14 @@ std::string LocalExecutor::describe_place() const {
       append_all(text,
                  " What is there of % is protected: changing it fails as 'read-only' or 'busy'.",
                  {to_utf8(joined(place_->protected_paths, ", "sv))});
+    if (!place_->hidden_paths.empty())
+      append_all(text, " What is at % is hidden: it cannot be read.",
+                 {to_utf8(joined(place_->hidden_paths, ", "sv))});
     if (place_->runs_later)
       text +=
           " What the user's tools would run later (git hooks, .vscode, .envrc ...) is put back "
-          "after "
-          "each command.";
+          "when "
+          "a command has ended.";
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
@@ -43096,12 +43167,20 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
   for (const std::string& path : readable) add(path, Permission::read);
   // Without any root everything would be allowed.
   if (roots.empty()) roots.push_back({"/", Permission::none});
-  auto rules = PathRules::create(roots);
-  if (rules && runs_later) rules->keep(runs_later, allow_later);
-  return rules;
+  return PathRules::create(roots);
 }
 
-PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
+// What is hidden may be a file, come later, or be reached by a link that a command has made.
+PathRules LocalExecutor::file_rules() const {
+  std::vector<Root> roots = place_->file_rules.roots();
+  for (const std::string& path : place_->hidden_paths) {
+    roots.push_back({path, Permission::none});
+    if (auto now = canonical_path(path)) roots.push_back({std::move(*now), Permission::none});
+  }
+  PathRules rules = PathRules::of_canonical(std::move(roots));
+  if (place_->runs_later) rules.keep(place_->runs_later, place_->allow_later);
+  return rules;
+}
 
 std::shared_ptr<const MovedDirectory> LocalExecutor::moved() const { return place_->moved; }
 
@@ -46029,6 +46108,33 @@ inline constexpr std::size_t sha256_digits = 64;
 // What the program that writes the file noticed of it, behind the previous hash.
 inline constexpr std::string_view audit_notice = "\"notice\":\"";
 
+// The lines of a descriptor, read in bounded memory: of a longer one `longest` bytes are kept at
+// most, and it is skipped to its end. Nothing is read behind `most` bytes.
+class InputLines {
+ public:
+  explicit InputLines(int fd, std::size_t longest, std::uint64_t most = ~std::uint64_t{0})
+      : fd_(fd), longest_(longest), left_(most) {}
+  // Goes to the next line; false at the end, and where reading fails.
+  bool next();
+  const std::string& line() const { return line_; }
+  bool too_long() const { return too_long_; }  // then the line is not whole
+  bool ended() const { return ended_; }        // by a newline
+  int error() const { return error_; }         // an errno, or 0
+
+ private:
+  bool fill();
+
+  int fd_;
+  std::size_t longest_;
+  std::uint64_t left_;
+  std::string line_ = {};
+  bool too_long_ = false;
+  bool ended_ = false;
+  int error_ = 0;
+  std::string_view rest_ = {};
+  char buffer_[65536];
+};
+
 // The hash that the line of a record ends with; empty when it is not one. `keyed`: of an HMAC.
 struct AuditHash {
   std::string_view digits = {};
@@ -46323,6 +46429,41 @@ std::string AuditFile::try_append(std::string_view record, bool& is_kept) {
         "the audit record could not be written to %: %",
         {in_quotes(path_), error == EOPNOTSUPP ? "it is no file any more" : errno_text(error)});
   return problem.empty() ? problem : concat("audit log %: %", {in_quotes(path_), problem});
+}
+
+// audit/lines.cpp ---------------------------------------------------------------------------------
+// The lines of a file of records.
+
+bool InputLines::next() {
+  line_.clear();
+  too_long_ = false;
+  ended_ = false;
+  bool any = false;
+  for (;;) {
+    if (rest_.empty() && !fill()) return any;
+    any = true;
+    const std::size_t end = rest_.find('\n');
+    const std::string_view piece = rest_.substr(0, end);
+    if (line_.size() + piece.size() > longest_)
+      too_long_ = true;
+    else
+      line_ += piece;
+    rest_.remove_prefix(std::min(piece.size() + 1, rest_.size()));
+    ended_ = end != std::string_view::npos;
+    if (ended_) return true;
+  }
+}
+
+bool InputLines::fill() {
+  ssize_t size = -1;
+  do
+    size = ::read(fd_, buffer_,
+                  static_cast<std::size_t>(std::min<std::uint64_t>(sizeof buffer_, left_)));
+  while (size < 0 && errno == EINTR);
+  if (size < 0) error_ = errno;
+  rest_ = std::string_view(buffer_, size < 0 ? 0 : static_cast<std::size_t>(size));
+  left_ -= rest_.size();
+  return !rest_.empty();
 }
 
 }  // inner
@@ -47178,6 +47319,8 @@ bool GitSettingsReader::read_value(std::string& value) {
     if (c == '\\') {
       if (++at_ == text_.size()) return false;
       c = text_[at_];
+      // Releases of git differ in what they make of blanks before it.
+      if (c == '\n' && value.size() != size) return false;
       if (c == '\n') continue;
       constexpr std::string_view known = "nt\"\\b";
       if (known.find(c) == std::string_view::npos) return false;
@@ -47589,6 +47732,13 @@ bool LaterKeeper::judge_other(Comparison& step, const std::string& path, const L
                               const LaterFile& now) {
   const bool is_same_kind = (before.mode & S_IFMT) == (now.mode & S_IFMT);
   if (is_same_kind && S_ISDIR(now.mode)) return true;
+  if (before.role == LaterRole::repository && S_ISDIR(before.mode)) {
+    step.removed.insert(path);
+    if (comes_through(step, path, now)) return true;
+    take_out(step, path);
+    step.changes.put_back.push_back(path);
+    return false;
+  }
   if (before.mode == now.mode && before.text && now.text && *before.text == *now.text) return true;
   if (now.role == LaterRole::settings)
     if (const auto stays = judge_settings(step, path, &before, now)) return *stays;
@@ -47783,6 +47933,9 @@ Expected<LaterBegin> keep_later(const LocalOptions& options, std::vector<std::st
 
 namespace {
 
+constexpr std::size_t deepest_tree = 4;
+constexpr std::size_t deepest_hooks = 2;
+
 struct CloseListing {
   void operator()(DIR* listing) const noexcept { ::closedir(listing); }
 };
@@ -47855,7 +48008,13 @@ bool LaterLook::is_there(const std::string& path, const LaterFile& file) {
 LaterLook::LaterLook(const std::vector<std::string>& folders, const LaterFiles& known,
                      LaterEvents& events)
     : folders_(folders), known_(known), events_(events) {
-  for (const std::string& folder : folders) queue_.push_back({folder, 0});
+  for (const std::string& folder : folders) {
+    queue_.push_back({folder, 0});
+    // The folder of a command may be one of hooks itself.
+    const bool has_hooks =
+        ends_with(folder, "/hooks"sv) && ::access((folder + "/../HEAD").c_str(), F_OK) == 0;
+    if (has_hooks) add_tree({AT_FDCWD, {}}, folder, LaterRole::hooks, deepest_hooks);
+  }
   for (std::size_t i = 0; i < queue_.size() && i < max_folders; ++i) search(Folder(queue_[i]));
 }
 
@@ -47919,6 +48078,8 @@ void LaterLook::add_tree(const Place& place, const std::string& path, LaterRole 
   for_each_entry(std::move(fd), [&](std::string_view entry) {
     // git leaves samples alone, and makes a dozen of them.
     if (role == LaterRole::hooks && ends_with(entry, ".sample"sv)) return true;
+    // Agents keep work trees among their settings, which are searched as other folders are.
+    if (depth == deepest_tree && entry == "worktrees"sv) return true;
     if (left-- == 0) return false;
     const std::string whole = concat("%/%", {path, entry});
     struct stat status {};
@@ -47937,13 +48098,13 @@ void LaterLook::add_tree(const Place& place, const std::string& path, LaterRole 
 }
 
 void LaterLook::add_later_paths(const Place& place, std::string_view entry) {
-  constexpr std::size_t deepest = 4;
   for_each_later_path(entry, [&](std::string_view path) {
     const std::size_t slash = path.rfind('/', path.size() - 2);
     if (slash != std::string_view::npos)
       events_.add(concat({place.start, path.substr(0, slash)}), LaterEvents::Kind::whole);
     if (ends_with(path, "/"sv))
-      add_tree(place, std::string(path.substr(0, path.size() - 1)), LaterRole::folder, deepest);
+      add_tree(place, std::string(path.substr(0, path.size() - 1)), LaterRole::folder,
+               deepest_tree);
     else
       add(place, std::string(path), LaterRole::entry);
   });
@@ -47955,7 +48116,7 @@ void LaterLook::add_settings(const Place& place, const std::string& begin, Later
   add(place, begin + "commondir", shared);
   events_.add(concat({place.start, begin, "info"}), LaterEvents::Kind::whole);
   add(place, begin + "info/attributes", LaterRole::entry);
-  add_tree(place, begin + "hooks", LaterRole::hooks, 2);
+  add_tree(place, begin + "hooks", LaterRole::hooks, deepest_hooks);
 }
 
 // The folder of a submodule is named as a rule by its path, which may have several parts; it may
@@ -47993,7 +48154,7 @@ void LaterLook::add_elsewhere(const std::string& path, std::string_view from, La
   if (::lstat(found.c_str(), &status) != 0) return;
   naming_ = true;
   if (S_ISDIR(status.st_mode))
-    add_tree(place, found, LaterRole::hooks, 2);
+    add_tree(place, found, LaterRole::hooks, deepest_hooks);
   else
     add(place, found, role);
   naming_ = false;
@@ -48189,7 +48350,9 @@ bool begins_later(std::string_view path) {
   for (const std::string_view name : later_paths) {
     const bool is_folder = ends_with(name, "/"sv);
     const std::string_view whole = is_folder ? name.substr(0, name.size() - 1) : name;
-    if (path == whole || (is_folder && starts_with(path, name))) return true;
+    if (path == whole) return true;
+    if (is_folder && starts_with(path, name))
+      return !starts_with(path.substr(name.size()), "worktrees/"sv);
   }
   if (path == ".git"sv) return true;
   return starts_with(path, ".git/"sv) && is_later_of_git(path.substr(5));
@@ -49264,6 +49427,24 @@ inline constexpr std::string_view upload_mark = "codeexec-bring\n";
 }  // inner
 
 class AgentCommand;
+
+// A program of this host with pipes for its three streams. The caller reads and writes them.
+struct PipedProgram {
+  ChildHandle child = ChildHandle();
+  UniqueFd input = UniqueFd();
+  UniqueFd out = UniqueFd();
+  UniqueFd err = UniqueFd();
+  pid_t owner = ::getpid();  // a fork of this program only has a copy
+
+  PipedProgram() = default;
+  PipedProgram(const PipedProgram&) = delete;
+  PipedProgram& operator=(const PipedProgram&) = delete;
+  ~PipedProgram() { end(); }
+
+  Expected<void> start(const ProcessOptions& options);
+  // Kills the program without waiting for its end.
+  void end();
+};
 
 // The program of an agent, for a shell at the other end, which becomes that.
 struct AgentUpload {
@@ -51449,6 +51630,42 @@ Json answers_to(const Json& nonces) {
 
 }  // inner
 
+// agent/piped_program.cpp -------------------------------------------------------------------------
+// The program here that leads to a place.
+
+Expected<void> PipedProgram::start(const ProcessOptions& options) {
+  const CancellationPause pause;
+  reap_abandoned();
+  const std::string run_variable = next_run_variable(0);
+  Launch launch(options, run_variable);
+  UniqueFd child_in;
+  UniqueFd child_out;
+  UniqueFd child_err;
+  if (!make_pipe(child_in, input) || !make_pipe(out, child_out) || !make_pipe(err, child_err))
+    return system_error(errno, "cannot make the pipes of %", {in_quotes(options.argv[0])});
+  launch.plan.input = child_in.get();
+  launch.plan.output = child_out.get();
+  launch.plan.error_output = child_err.get();
+  Supervisor none;
+  Spawned spawned = spawn(launch.plan, none);
+  if (spawned.error != 0)
+    return with_message(system_error(spawned.error, ""),
+                        describe_failure(options, launch, spawned.step, spawned.error, {}));
+  child = std::move(spawned);
+  for (const UniqueFd* end : {&input, &out, &err}) set_nonblocking(*end);
+  return {};
+}
+
+void PipedProgram::end() {
+  for (UniqueFd* end : {&input, &out, &err}) end->reset();
+  if (child.pid < 0 || owner != ::getpid()) return;
+  ::kill(child.pid, SIGKILL);
+  // It needs milliseconds to die. A later start reaps it.
+  abandon_child(child.pid);
+  if (!child.is_pidfd) ::pthread_detach(child.waiter);
+  child = ChildHandle();
+}
+
 // agent/start.cpp ---------------------------------------------------------------------------------
 // The agent: it starts a command.
 
@@ -53343,6 +53560,8 @@ Expected<void> check_options(const PlaceOptions& options) {
   if (options.workspace_mode == PlaceWorkspace::remote && options.delete_guard)
     return make_error(ErrorCode::unsupported,
                       "delete_guard: not for a workspace that is only in a place");
+  if (!options.sandbox.hidden_paths.empty())
+    return make_error(ErrorCode::unsupported, "hidden_paths: not in a place");
   for (const std::string& word : options.transport)
     if (has_nul(word)) return wrong("transport has a NUL byte in it");
   return check_without_sandbox(options.sandbox);
@@ -69084,6 +69303,12 @@ constexpr Option server_rows[] = {
         .often()
         .help("keep .git/hooks and such in allowed paths. What is there can be neither changed nor "
               "replaced. Relative to each allowed path"),
+    of_sandbox<&SandboxOptions::hidden_paths>("hidden-paths")
+        .value("PATH...")
+        .in(Option::confinement)
+        .where(Option::local)
+        .help("files and folders in allowed paths that neither they nor the tools can read. "
+              "Relative to the workspace"),
     of_local<&LocalOptions::watch_files>("no-watch-files")
         .off()
         .in(Option::confinement)
@@ -73406,6 +73631,7 @@ constexpr ProtectingOption protecting_options[] = {
     {"private-home", "off", true},
     {"pid-namespace", "false", true},
     {"protected-paths", "", true},
+    {"hidden-paths", "", true},
     {"execution-mode", "local", false},
     {"profile", "commands", false},
     {"policy", "compat", false},
@@ -75640,7 +75866,7 @@ int print_sandbox_report(const SandboxReport& report, const ProgramConfig& call)
 //
 // srt lets commands read everything but denyRead, and of that allowRead again; here commands read
 // what is granted and nothing else: the writable and readable folders, and what programs need of
-// the system. So a denial holds by itself, unless it lies in what is granted.
+// the system. So a denial holds by itself, and what lies in a folder that is granted is hidden.
 
 namespace {
 
@@ -75905,16 +76131,20 @@ class SrtGrants {
     return {};
   }
 
-  // Every denial must be held by what is granted.
-  Expected<void> check_denials() const {
+  // Every denial in what is granted must be held; the system is not changed.
+  Expected<void> add_hidden() {
+    std::vector<std::string>& hidden = config_.local.sandbox.hidden_paths;
     for (const std::string& denied : settings_.deny_read) {
-      for (const auto* granted : {&writable_, &readable_})
-        for (const std::string& folder : *granted)
-          if (codeexec::is_within(denied, folder) && !lies_in_any(denied, settings_.allow_read))
+      if ((lies_in_any(denied, writable_) || lies_in_any(denied, readable_)) &&
+          !lies_in_any(denied, settings_.allow_read)) {
+        for (const std::string& allowed : settings_.allow_read)
+          if (codeexec::is_within(allowed, denied))
             return make_error(ErrorCode::unsupported,
-                              "denyRead: % lies in %, which commands may read, and cannot be taken "
-                              "back there: move it out",
-                              {in_quotes(denied), in_quotes(folder)});
+                              "allowRead: % cannot be read again in %, which denyRead hides: move "
+                              "it out",
+                              {in_quotes(allowed), in_quotes(denied)});
+        hidden.push_back(denied);
+      }
       if (is_one_of(denied, never_granted)) continue;
       for (const char* folder : granted_system)
         if (auto ok = check_system(denied, folder); !ok) return ok;
@@ -76000,7 +76230,7 @@ Expected<void> apply(const SrtSettings& settings, const std::vector<std::string>
   auto ok = grants.add_writable();
   if (ok) grants.add_readable(paths);
   if (ok) ok = grants.add_kept();
-  if (ok) ok = grants.check_denials();
+  if (ok) ok = grants.add_hidden();
   if (ok) set_network(settings, config);
   if (ok) ok = clear_path(settings);
   if (ok && config.local.roots.empty())

@@ -396,6 +396,7 @@
 #include "proxy/rules.cpp"
 
 #include "audit/file.cpp"
+#include "audit/lines.cpp"
 #include "audit/log.cpp"
 #include "audit/record.cpp"
 #include "audit/syslog.cpp"
@@ -420,6 +421,7 @@
 #include "agent/link_thread.cpp"
 #include "agent/messages.cpp"
 #include "agent/nonce.cpp"
+#include "agent/piped_program.cpp"
 #include "agent/start.cpp"
 
 #include "copy/copy.cpp"

@@ -25,6 +25,24 @@ inline constexpr std::string_view upload_mark = "codeexec-bring\n";
 
 class AgentCommand;
 
+// A program of this host with pipes for its three streams. The caller reads and writes them.
+struct PipedProgram {
+  ChildHandle child = ChildHandle();
+  UniqueFd input = UniqueFd();
+  UniqueFd out = UniqueFd();
+  UniqueFd err = UniqueFd();
+  pid_t owner = ::getpid();  // a fork of this program only has a copy
+
+  PipedProgram() = default;
+  PipedProgram(const PipedProgram&) = delete;
+  PipedProgram& operator=(const PipedProgram&) = delete;
+  ~PipedProgram() { end(); }
+
+  Expected<void> start(const ProcessOptions& options);
+  // Kills the program without waiting for its end.
+  void end();
+};
+
 // The program of an agent, for a shell at the other end, which becomes that.
 struct AgentUpload {
   // For the shell. It writes upload_mark where it has no such program, and reads that from the same

@@ -28,6 +28,33 @@ inline constexpr std::size_t sha256_digits = 64;
 // What the program that writes the file noticed of it, behind the previous hash.
 inline constexpr std::string_view audit_notice = "\"notice\":\"";
 
+// The lines of a descriptor, read in bounded memory: of a longer one `longest` bytes are kept at
+// most, and it is skipped to its end. Nothing is read behind `most` bytes.
+class InputLines {
+ public:
+  explicit InputLines(int fd, std::size_t longest, std::uint64_t most = ~std::uint64_t{0})
+      : fd_(fd), longest_(longest), left_(most) {}
+  // Goes to the next line; false at the end, and where reading fails.
+  bool next();
+  const std::string& line() const { return line_; }
+  bool too_long() const { return too_long_; }  // then the line is not whole
+  bool ended() const { return ended_; }        // by a newline
+  int error() const { return error_; }         // an errno, or 0
+
+ private:
+  bool fill();
+
+  int fd_;
+  std::size_t longest_;
+  std::uint64_t left_;
+  std::string line_ = {};
+  bool too_long_ = false;
+  bool ended_ = false;
+  int error_ = 0;
+  std::string_view rest_ = {};
+  char buffer_[65536];
+};
+
 // The hash that the line of a record ends with; empty when it is not one. `keyed`: of an HMAC.
 struct AuditHash {
   std::string_view digits = {};

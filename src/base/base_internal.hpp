@@ -367,33 +367,6 @@ int flush_to_disk(int fd);
 // All of the bytes, to a file. 0 or errno.
 int write_all(int fd, std::string_view bytes);
 
-// The lines of a descriptor, read in bounded memory: of a longer one `longest` bytes are kept at
-// most, and it is skipped to its end. Nothing is read behind `most` bytes.
-class InputLines {
- public:
-  explicit InputLines(int fd, std::size_t longest, std::uint64_t most = ~std::uint64_t{0})
-      : fd_(fd), longest_(longest), left_(most) {}
-  // Goes to the next line; false at the end, and where reading fails.
-  bool next();
-  const std::string& line() const { return line_; }
-  bool too_long() const { return too_long_; }  // then the line is not whole
-  bool ended() const { return ended_; }        // by a newline
-  int error() const { return error_; }         // an errno, or 0
-
- private:
-  bool fill();
-
-  int fd_;
-  std::size_t longest_;
-  std::uint64_t left_;
-  std::string line_ = {};
-  bool too_long_ = false;
-  bool ended_ = false;
-  int error_ = 0;
-  std::string_view rest_ = {};
-  char buffer_[65536];
-};
-
 // The name of this process's namespace of that kind, such as "mnt". Empty where there is none.
 std::string own_namespace(const char* kind);
 

@@ -298,6 +298,7 @@ constexpr AskedFeature asked_features[] = {
     {"forbidden_roots", "forbidden paths in allowed ones", ""sv},
     {"read_only_roots", "read-only paths in writable ones", ""sv},
     {"protected_paths", "protected paths", ""sv},
+    {"hidden_paths", "hidden paths", ""sv},
     {"pid_namespace", "a process table of its own", ""sv},
     {"memory", "the limit of memory", "memory_per_process"sv},
     {"processes", "the limit of processes", "processes_per_user"sv},

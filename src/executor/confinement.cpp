@@ -142,10 +142,13 @@ Expected<void> check_without_sandbox(const SandboxOptions& options) {
     return make_error(ErrorCode::invalid_argument,
                       "network: % needs a sandbox: set sandbox to best_effort or strict",
                       {in_quotes(name(options.network))});
-  if (options.pid_namespace || !options.protected_paths.empty())
+  const char* const asked = options.pid_namespace              ? "pid_namespace"
+                            : !options.protected_paths.empty() ? "protected_paths"
+                            : !options.hidden_paths.empty()    ? "hidden_paths"
+                                                               : nullptr;
+  if (asked)
     return make_error(ErrorCode::invalid_argument,
-                      "%: it needs a sandbox: set sandbox to best_effort or strict",
-                      {options.pid_namespace ? "pid_namespace" : "protected_paths"});
+                      "%: it needs a sandbox: set sandbox to best_effort or strict", {asked});
   return {};
 }
 
@@ -200,7 +203,7 @@ std::string path_as_given(const std::string& canonical, const LocalOptions& opti
 
 SharedError in_words_of_roots(Error error, const LocalOptions& options) {
   constexpr std::string_view theirs = "grants: ";
-  for (const char* own : {"limits: ", "sandbox: "})
+  for (const char* own : {"limits: ", "sandbox: ", "hidden_paths: "})
     if (starts_with(error.message, own)) return error;
   const char* option = nullptr;
   const auto look_at = [&](const char* name, const std::string& path) {
@@ -226,6 +229,11 @@ Expected<void> complete_sandbox(const LocalOptions& options, const std::string& 
   if (sandbox.mode == SandboxMode::off) return check_without_sandbox(sandbox);
   if (auto ok = grant_roots(options, roots, workspace, sandbox, missing); !ok) return ok;
   if (auto ok = grant_needed(options, spill_dir, sandbox); !ok) return ok;
+  for (std::string& path : sandbox.hidden_paths) {
+    auto canonical = canonical_path(path, workspace);
+    if (!canonical) return with_prefix("hidden_paths: ", {}, canonical.error());
+    path = std::move(*canonical);
+  }
   // Of the commands' PATH, but without a venv: that has a grant of its own, and what the links lead
   // to in one that a command may have made would be granted as well.
   EnvironmentOptions variables = options.environment;

@@ -150,6 +150,7 @@ Expected<void> LocalExecutor::Place::make_sandbox(const LocalOptions& options,
       !ok)
     return ok;
   protected_paths = wanted.protected_paths;
+  hidden_paths = wanted.hidden_paths;
   if (wanted.mode != SandboxMode::off) {
     git = find_git_folders(wanted.writable, wanted.readable, options.environment.set);
     writable = wanted.writable;
@@ -227,11 +228,14 @@ std::string LocalExecutor::describe_place() const {
       append_all(text,
                  " What is there of % is protected: changing it fails as 'read-only' or 'busy'.",
                  {to_utf8(joined(place_->protected_paths, ", "sv))});
+    if (!place_->hidden_paths.empty())
+      append_all(text, " What is at % is hidden: it cannot be read.",
+                 {to_utf8(joined(place_->hidden_paths, ", "sv))});
     if (place_->runs_later)
       text +=
           " What the user's tools would run later (git hooks, .vscode, .envrc ...) is put back "
-          "after "
-          "each command.";
+          "when "
+          "a command has ended.";
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
@@ -277,12 +281,20 @@ Expected<PathRules> LocalExecutor::Place::make_file_rules(
   for (const std::string& path : readable) add(path, Permission::read);
   // Without any root everything would be allowed.
   if (roots.empty()) roots.push_back({"/", Permission::none});
-  auto rules = PathRules::create(roots);
-  if (rules && runs_later) rules->keep(runs_later, allow_later);
-  return rules;
+  return PathRules::create(roots);
 }
 
-PathRules LocalExecutor::file_rules() const { return place_->file_rules; }
+// What is hidden may be a file, come later, or be reached by a link that a command has made.
+PathRules LocalExecutor::file_rules() const {
+  std::vector<Root> roots = place_->file_rules.roots();
+  for (const std::string& path : place_->hidden_paths) {
+    roots.push_back({path, Permission::none});
+    if (auto now = canonical_path(path)) roots.push_back({std::move(*now), Permission::none});
+  }
+  PathRules rules = PathRules::of_canonical(std::move(roots));
+  if (place_->runs_later) rules.keep(place_->runs_later, place_->allow_later);
+  return rules;
+}
 
 std::shared_ptr<const MovedDirectory> LocalExecutor::moved() const { return place_->moved; }
 

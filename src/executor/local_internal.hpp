@@ -29,6 +29,7 @@ struct LocalExecutor::Place {
   std::shared_ptr<const SandboxReport> report = {};
   std::vector<std::string> writable = {};         // what the sandbox grants
   std::vector<std::string> protected_paths = {};  // below each of these
+  std::vector<std::string> hidden_paths = {};     // canonical
   std::string gaps = {};  // the note on what is missing that options asked for
   std::vector<std::string> weak_variables = {};  // that any other setting of them replaces
   std::shared_ptr<CommandNetwork> network = {};  // with Network::allow, else null

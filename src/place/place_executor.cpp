@@ -44,6 +44,8 @@ Expected<void> check_options(const PlaceOptions& options) {
   if (options.workspace_mode == PlaceWorkspace::remote && options.delete_guard)
     return make_error(ErrorCode::unsupported,
                       "delete_guard: not for a workspace that is only in a place");
+  if (!options.sandbox.hidden_paths.empty())
+    return make_error(ErrorCode::unsupported, "hidden_paths: not in a place");
   for (const std::string& word : options.transport)
     if (has_nul(word)) return wrong("transport has a NUL byte in it");
   return check_without_sandbox(options.sandbox);

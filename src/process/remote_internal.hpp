@@ -1,4 +1,4 @@
-// Commands that run in a place or a container, and the program here that leads there.
+// Commands that run in a place or a container.
 #pragma once
 
 #include "process/process.hpp"
@@ -44,24 +44,6 @@ class RemoteCommand {
   virtual std::shared_ptr<Process::State> recover(const ProcessResult* last);
   // Sets outcome, exit_code, signal, limits_reached and message, and frees what the run needed.
   virtual void finish(ProcessResult& result) = 0;
-};
-
-// A program of this host with pipes for its three streams. The caller reads and writes them.
-struct PipedProgram {
-  ChildHandle child = ChildHandle();
-  UniqueFd input = UniqueFd();
-  UniqueFd out = UniqueFd();
-  UniqueFd err = UniqueFd();
-  pid_t owner = ::getpid();  // a fork of this program only has a copy
-
-  PipedProgram() = default;
-  PipedProgram(const PipedProgram&) = delete;
-  PipedProgram& operator=(const PipedProgram&) = delete;
-  ~PipedProgram() { end(); }
-
-  Expected<void> start(const ProcessOptions& options);
-  // Kills the program without waiting for its end.
-  void end();
 };
 
 }  // namespace v0_1

@@ -35,6 +35,7 @@ constexpr ProtectingOption protecting_options[] = {
     {"private-home", "off", true},
     {"pid-namespace", "false", true},
     {"protected-paths", "", true},
+    {"hidden-paths", "", true},
     {"execution-mode", "local", false},
     {"profile", "commands", false},
     {"policy", "compat", false},

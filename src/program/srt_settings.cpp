@@ -3,7 +3,7 @@
 //
 // srt lets commands read everything but denyRead, and of that allowRead again; here commands read
 // what is granted and nothing else: the writable and readable folders, and what programs need of
-// the system. So a denial holds by itself, unless it lies in what is granted.
+// the system. So a denial holds by itself, and what lies in a folder that is granted is hidden.
 
 #include "program/program_internal.hpp"
 
@@ -282,16 +282,20 @@ class SrtGrants {
     return {};
   }
 
-  // Every denial must be held by what is granted.
-  Expected<void> check_denials() const {
+  // Every denial in what is granted must be held; the system is not changed.
+  Expected<void> add_hidden() {
+    std::vector<std::string>& hidden = config_.local.sandbox.hidden_paths;
     for (const std::string& denied : settings_.deny_read) {
-      for (const auto* granted : {&writable_, &readable_})
-        for (const std::string& folder : *granted)
-          if (codeexec::is_within(denied, folder) && !lies_in_any(denied, settings_.allow_read))
+      if ((lies_in_any(denied, writable_) || lies_in_any(denied, readable_)) &&
+          !lies_in_any(denied, settings_.allow_read)) {
+        for (const std::string& allowed : settings_.allow_read)
+          if (codeexec::is_within(allowed, denied))
             return make_error(ErrorCode::unsupported,
-                              "denyRead: % lies in %, which commands may read, and cannot be taken "
-                              "back there: move it out",
-                              {in_quotes(denied), in_quotes(folder)});
+                              "allowRead: % cannot be read again in %, which denyRead hides: move "
+                              "it out",
+                              {in_quotes(allowed), in_quotes(denied)});
+        hidden.push_back(denied);
+      }
       if (is_one_of(denied, never_granted)) continue;
       for (const char* folder : granted_system)
         if (auto ok = check_system(denied, folder); !ok) return ok;
@@ -377,7 +381,7 @@ Expected<void> apply(const SrtSettings& settings, const std::vector<std::string>
   auto ok = grants.add_writable();
   if (ok) grants.add_readable(paths);
   if (ok) ok = grants.add_kept();
-  if (ok) ok = grants.check_denials();
+  if (ok) ok = grants.add_hidden();
   if (ok) set_network(settings, config);
   if (ok) ok = clear_path(settings);
   if (ok && config.local.roots.empty())

@@ -24,6 +24,7 @@ std::vector<std::string> features_of(const SandboxOptions& options) {
     if (options.pid_namespace) features.push_back("pid_namespace");
     if (wants_mounts(options)) features.push_back("metadata");
     if (!options.protected_paths.empty()) features.push_back("protected_paths");
+    if (!options.hidden_paths.empty()) features.push_back("hidden_paths");
   }
   for (const NamedLimit& limit : limit_names)
     if (options.limits.*limit.value != no_bound) features.push_back(limit.name);
@@ -55,8 +56,8 @@ void judge_containment(const SandboxState& state, SandboxGaps& gaps) {
     gaps.add("containment", "/proc has no lists of children here");
 }
 
-// A supervisor sets up its namespaces once. Not so where what is protected is to be looked for at
-// each start, or each command has a listening socket in a network of its own.
+// A supervisor sets up its namespaces once. Not so where what is protected or hidden is to be
+// looked for at each start, or each command has a listening socket in a network of its own.
 void share_supervisors(SandboxState& state) {
   SandboxPlan& plan = state.plan;
   if (plan.supervised && *plan.guarded == '\0' && !plan.proxied) plan.idle = &state.idle;
@@ -65,8 +66,9 @@ void share_supervisors(SandboxState& state) {
 void fill_report(SandboxReport& report, SandboxGaps& gaps,
                  const std::vector<std::string>& features) {
   for (const std::string& feature : features) {
-    // The same mounts enforce both.
-    const std::string& why = gaps.reason_for(feature == "protected_paths" ? "metadata"sv : feature);
+    // The same mounts enforce all three.
+    const bool takes_mounts = feature == "protected_paths" || feature == "hidden_paths";
+    const std::string& why = gaps.reason_for(takes_mounts ? "metadata"sv : feature);
     if (why.empty())
       report.enforced.push_back(feature);
     else
@@ -87,6 +89,9 @@ Expected<void> build_plan(SandboxState& state, SandboxPlanner& planner, SandboxG
   state.report.network = planner.network;
   if (auto begun = planner.begin(); !begun) return begun;
   if (auto fitted = SandboxFitter(state, planner, gaps).fit(); !fitted) return fitted;
+  if (planner.mounts && !wants_mounts(state.options) && gaps.reason_for("metadata").empty())
+    features.push_back("metadata");
+  if (state.plan.processes != no_bound) features.push_back("processes_in_common");
   judge_containment(state, gaps);
   share_supervisors(state);
   for (SandboxGrant& grant : state.grants) grant.file.reset();
@@ -127,7 +132,7 @@ Expected<void> build(SandboxState& state) {
 inline namespace inner {
 
 bool wants_mounts(const SandboxOptions& options) {
-  return options.pid_namespace || !options.protected_paths.empty();
+  return options.pid_namespace || !options.protected_paths.empty() || !options.hidden_paths.empty();
 }
 
 #if CODEEXEC_HAS_SANDBOX

@@ -83,7 +83,7 @@ class SandboxPlanner {
   bool filter = true;
   bool processes = false;           // a process table of their own
   bool mounts = false;              // all but the writable directories is mounted read-only
-  bool can_mount = false;           // mounts are asked for, and there is room for them
+  bool can_mount = false;           // they are wanted, and there is room for them
   bool places = false;              // a /tmp, a /dev/shm and terminals of their own
   std::string places_problem = {};  // why there are none, though asked for
   int landlock_abi = 0;             // 0: there is no ruleset, for the reason in landlock_problem
@@ -133,8 +133,8 @@ class SandboxPlanner {
 //                ^                                 |
 //                |   failed in                     v   the next thing that is not wanted any more
 //                +-- namespaces ------- root first gets a user namespace; then out go, in turn: the
-//                |                      places, the mounts, the process table, loopback (the others
-//                |                      come back)
+//                |                      mounts that were not asked for, the places, the mounts, the
+//                |                      process table, loopback (the others come back)
 //                +-- capabilities, privileges, Landlock or filter ------ that step
 //                +-- loopback: 127.0.0.1 does not work ----------------- the network
 //                    limits, or no child could be made ------> an error

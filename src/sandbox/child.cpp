@@ -16,17 +16,6 @@ namespace {
 
 constexpr long number_of_landlock_restrict_self = 446;
 
-CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit) {
-  std::uint64_t now[2] = {0, 0};
-  const long known = raw(SYS_prlimit64, 0, limit.resource, 0, &now[0]);
-  if (known < 0) return known;
-  // A limit is never raised, which root could do.
-  if (limit.hard < now[1]) now[1] = limit.hard;
-  if (limit.soft < now[0]) now[0] = limit.soft;
-  if (now[0] > now[1]) now[0] = now[1];
-  return raw(SYS_prlimit64, 0, limit.resource, &now[0], 0);
-}
-
 CODEEXEC_IN_CHILD long drop_capabilities() {
   // NOROOT, NO_SETUID_FIXUP, NO_CAP_AMBIENT_RAISE and their locks, and the lock of KEEP_CAPS.
   constexpr int secure_bits = 0xef;
@@ -42,6 +31,17 @@ CODEEXEC_IN_CHILD long drop_capabilities() {
 }  // namespace
 
 inline namespace inner {
+
+CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit) {
+  std::uint64_t now[2] = {0, 0};
+  const long known = raw(SYS_prlimit64, 0, limit.resource, 0, &now[0]);
+  if (known < 0) return known;
+  // A limit is never raised, which root could do.
+  if (limit.hard < now[1]) now[1] = limit.hard;
+  if (limit.soft < now[0]) now[0] = limit.soft;
+  if (now[0] > now[1]) now[0] = now[1];
+  return raw(SYS_prlimit64, 0, limit.resource, &now[0], 0);
+}
 
 CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step) {
   ConfineStep ignored = ConfineStep::limits;

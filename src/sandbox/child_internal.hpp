@@ -96,6 +96,9 @@ enum class ConfineStep : int {
 // closed. Returns 0 or a negative errno; `step`, when given, then names what failed.
 CODEEXEC_IN_CHILD long confine(const SandboxPlan& plan, volatile ConfineStep* step = nullptr);
 
+// Lowers a limit of this process. 0 or a negative errno.
+CODEEXEC_IN_CHILD long lower_limit(const SandboxRlimit& limit);
+
 // The very last step before execve: from here on the filter holds what this child does, too.
 CODEEXEC_IN_CHILD long install_filter(const SandboxPlan& plan);
 

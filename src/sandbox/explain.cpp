@@ -95,6 +95,9 @@ void explain_limits(const SandboxState& state, std::vector<std::string>& rules) 
         rules.push_back(concat("limits: % of each process: %, at most %",
                                {known.name, limit.soft, limit.hard}));
   }
+  if (state.plan.processes != no_bound)
+    rules.push_back(
+        concat("limits: RLIMIT_NPROC of all commands together: %", {state.plan.processes}));
   const Limits& limits = state.options.limits;
   if (!state.memory_base.directory.empty())
     rules.push_back(concat("limits: % bytes of memory in a cgroup of %",
@@ -116,9 +119,13 @@ void explain_mounts(const SandboxPlan& plan, std::vector<std::string>& rules) {
     append_all(writable, {" ", printable(plan.writable[i].path)});
   rules.push_back(std::move(writable));
   for (const char* path = plan.guarded; *path != '\0'; path += std::strlen(path) + 1) {
+    const bool is_hidden = *path == '/';
     const bool stays = ends_with(std::string_view(path), "/"sv);
-    rules.push_back(concat("protected_paths: % in each of these: %",
-                           {stays ? "cannot be moved away" : "read-only", printable(path)}));
+    rules.push_back(concat("%: %: %", {is_hidden ? "hidden_paths" : "protected_paths",
+                                       stays       ? "cannot be moved away"
+                                       : is_hidden ? "cannot be read"
+                                                   : "read-only",
+                                       printable(path)}));
   }
 }
 

@@ -112,7 +112,8 @@ inline namespace inner {
 Expected<void> SandboxFitter::leave_out_namespace(long error) {
   const int number = error != 0 ? static_cast<int>(-error) : ENOSYS;
   const std::string why = concat("no namespaces can be made here: %", {why_no_namespaces(number)});
-  if (planner_.places) {
+  const bool are_mounts_asked = wants_mounts(state_.options);
+  if (planner_.places && (are_mounts_asked || !planner_.mounts)) {
     planner_.places = false;
     planner_.places_problem = why;
     return {};

@@ -56,10 +56,10 @@ constexpr std::uint64_t mount_read_only = 1;
 constexpr std::uint64_t mount_no_suid = 2;
 constexpr std::uint64_t mount_no_devices = 4;
 
-// Gives attributes to a mount and all below it.
+// Gives attributes to a mount and all below it, and takes others away.
 CODEEXEC_IN_CHILD long change_mount(long directory, const char* path, int flags,
-                                    std::uint64_t wanted) {
-  const std::uint64_t attributes[4] = {wanted, 0, 0, 0};
+                                    std::uint64_t wanted, std::uint64_t unwanted = 0) {
+  const std::uint64_t attributes[4] = {wanted, unwanted, 0, 0};
   return mount_call(number_of_mount_setattr, directory, path, AT_RECURSIVE | flags, &attributes[0],
                     sizeof attributes);
 }
@@ -80,59 +80,123 @@ CODEEXEC_IN_CHILD long open_beneath(long directory, const char* path) {
   return mount_call(number_of_openat2, directory, path, &how[0], sizeof how, 0);
 }
 
-// Mounts what stands at a path over itself; nothing when it is missing. A command that runs beside
-// may turn it into a link at any moment, so it is looked up once and without following any.
-CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, bool read_only) {
-  const long found = open_beneath(directory, path);
+// Mounts something that cannot be read over a file or directory: a device that is not to be used as
+// one, or an empty directory without permissions.
+CODEEXEC_IN_CHILD long cover_place(long found) {
+  struct stat status;
+  long result = raw(SYS_fstat, found, &status);
+  if (result < 0) return result;
+  const bool is_directory = S_ISDIR(status.st_mode);
+  const long other = is_directory ? raw(SYS_openat, AT_FDCWD, ".", O_PATH | O_CLOEXEC, 0)
+                                  : copy_mount(AT_FDCWD, "/dev/null", 0);
+  if (other < 0) return other;
+  if (is_directory) {
+    result = raw(SYS_fchdir, found);
+    if (result >= 0)
+      result = raw(SYS_mount, "tmpfs", ".", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                   "mode=000");
+    raw(SYS_fchdir, other);
+  } else {
+    result = change_mount(other, "", AT_EMPTY_PATH, mount_read_only | mount_no_devices);
+    if (result >= 0)
+      result = mount_call(number_of_move_mount, other, "", found, "", from_and_to_descriptor);
+  }
+  raw(SYS_close, other);
+  return result;
+}
+
+enum class Guarding { in_place, read_only, hidden };
+
+// Mounts what stands at a path over itself, or hides it; nothing when it is missing. A command that
+// runs beside may turn it into a link at any moment, so it is looked up once. Links are followed to
+// what is to be hidden alone.
+CODEEXEC_IN_CHILD long guard_place(long directory, const char* path, Guarding guarding) {
+  const bool is_hidden = guarding == Guarding::hidden;
+  const long found = is_hidden ? raw(SYS_openat, directory, path, O_PATH | O_CLOEXEC, 0)
+                               : open_beneath(directory, path);
   if (found < 0)
     return found == -ENOENT || found == -ENOTDIR || found == -ELOOP || found == -EACCES ? 0 : found;
-  const long copy = copy_mount(found, "", AT_EMPTY_PATH);
-  long result = copy;
-  if (copy >= 0 && read_only) result = change_mount(copy, "", AT_EMPTY_PATH, mount_read_only);
-  if (result >= 0)
+  const long copy = is_hidden ? -1 : copy_mount(found, "", AT_EMPTY_PATH);
+  long result = is_hidden ? cover_place(found) : copy;
+  if (copy >= 0 && guarding == Guarding::read_only)
+    result = change_mount(copy, "", AT_EMPTY_PATH, mount_read_only);
+  if (copy >= 0 && result >= 0)
     result = mount_call(number_of_move_mount, copy, "", found, "", from_and_to_descriptor);
   if (copy >= 0) raw(SYS_close, copy);
   raw(SYS_close, found);
   return result;
 }
 
-// A mount of a writable directory. -ENOENT when the path leads nowhere, or to another file than at
-// create(): it then stays read-only, as no rule of Landlock lets a command write to it either.
-CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
-  const long copy = copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW);
-  if (copy < 0) return copy == -ENOTDIR || copy == -ELOOP ? -ENOENT : copy;
+// A descriptor of what it was at create(), which is closed when it is something else now. -ENOENT
+// then, and when the path leads nowhere.
+CODEEXEC_IN_CHILD long same_place(const SandboxPlace& place, long fd) {
+  if (fd < 0) return fd == -ENOTDIR || fd == -ELOOP ? -ENOENT : fd;
   struct stat found;
-  long known = raw(SYS_fstat, copy, &found);
+  long known = raw(SYS_fstat, fd, &found);
   if (known == 0 && (found.st_dev != place.device || found.st_ino != place.inode)) known = -ENOENT;
-  if (known == 0) return copy;
-  raw(SYS_close, copy);
+  if (known == 0) return fd;
+  raw(SYS_close, fd);
   return known;
 }
 
+// A mount of a writable directory. -ENOENT when it is another one than at create(): it then stays
+// read-only, as no rule of Landlock lets a command write to it either.
+CODEEXEC_IN_CHILD long copy_writable(const SandboxPlace& place) {
+  return same_place(place, copy_mount(AT_FDCWD, place.path, AT_SYMLINK_NOFOLLOW));
+}
+
+CODEEXEC_IN_CHILD long open_place(const SandboxPlace& place) {
+  return same_place(place,
+                    raw(SYS_openat, AT_FDCWD, place.path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0));
+}
+
 // The copies of the writable directories are made before everything becomes read-only, and take
-// their places after.
+// their places after. What lies in another one comes with that: as a mount of its own it could not
+// be removed, nor could files be moved into it.
 CODEEXEC_IN_CHILD long keep_writable(const SandboxPlan& plan) {
   int copies[most_writable];
   for (std::size_t i = 0; i < plan.writable_count; ++i) {
-    const long copy = copy_writable(plan.writable[i]);
+    const long copy = plan.writable[i].is_inside ? -ENOENT : copy_writable(plan.writable[i]);
     if (copy < 0 && copy != -ENOENT) return copy;
     copies[i] = static_cast<int>(copy);
   }
   long result = change_mount(AT_FDCWD, "/", 0, mount_read_only);
-  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i) {
+  for (std::size_t i = 0; i < plan.writable_count; ++i) {
     if (copies[i] < 0) continue;
-    result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path,
-                        from_descriptor);
-    const char* path = plan.guarded;
-    while (*path != '\0' && result >= 0) {
-      const char* end = path;
-      while (*end != '\0') ++end;
-      result = guard_place(copies[i], path, end[-1] != '/');
-      path = end + 1;
-    }
+    if (result >= 0)
+      result = mount_call(number_of_move_mount, copies[i], "", AT_FDCWD, plan.writable[i].path,
+                          from_descriptor);
+    raw(SYS_close, copies[i]);
   }
-  for (std::size_t i = 0; i < plan.writable_count; ++i)
-    if (copies[i] >= 0) raw(SYS_close, copies[i]);
+  return result;
+}
+
+// Guards what is there in one directory. Absolute paths are those to be hidden, in the root.
+CODEEXEC_IN_CHILD long guard_directory(const SandboxPlan& plan, long directory, bool is_root) {
+  if (directory < 0) return directory == -ENOENT ? 0 : directory;
+  long result = 0;
+  const char* path = plan.guarded;
+  while (*path != '\0' && result >= 0) {
+    const char* end = path;
+    while (*end != '\0') ++end;
+    if ((*path == '/') == is_root)
+      result = guard_place(directory, is_root ? path + 1 : path,
+                           end[-1] == '/' ? Guarding::in_place
+                           : is_root      ? Guarding::hidden
+                                          : Guarding::read_only);
+    path = end + 1;
+  }
+  raw(SYS_close, directory);
+  return result;
+}
+
+CODEEXEC_IN_CHILD long guard_all(const SandboxPlan& plan) {
+  long result = 0;
+  for (std::size_t i = 0; i < plan.writable_count && result >= 0; ++i)
+    result = guard_directory(plan, open_place(plan.writable[i]), false);
+  if (result >= 0)
+    result = guard_directory(
+        plan, raw(SYS_openat, AT_FDCWD, "/", O_PATH | O_DIRECTORY | O_CLOEXEC, 0), true);
   return result;
 }
 
@@ -197,7 +261,8 @@ CODEEXEC_IN_CHILD long set_up_mounts(const SandboxPlan& plan) {
   // Mounts of the host still come in; none of ours goes out.
   long result = raw(SYS_mount, "none", "/", 0, MS_REC | MS_SLAVE, 0);
   if (result >= 0 && plan.mount_proc) result = mount_proc();
-  if (result >= 0 && plan.read_only) result = keep_writable(plan);
+  if (result >= 0 && plan.read_only && plan.shared.mounts < 0) result = keep_writable(plan);
+  if (result >= 0 && plan.read_only && *plan.guarded != '\0') result = guard_all(plan);
   if (result >= 0 && plan.mount_proc && plan.ruleset >= 0) result = replace_ruleset(plan);
   return result < 0 ? result : 0;
 }
@@ -215,6 +280,8 @@ CODEEXEC_IN_CHILD long set_up_namespaces(const SandboxPlan& plan) {
   if (result >= 0 && plan.loopback) result = bring_loopback_up();
   if (result >= 0 && (plan.clone_flags & CLONE_NEWNS) != 0) result = set_up_mounts(plan);
   if (result >= 0) result = enter_namespace(plan.shared.inner, CLONE_NEWUSER);
+  if (result >= 0 && plan.processes != no_bound)
+    result = lower_limit({RLIMIT_NPROC, plan.processes, plan.processes});
   return result < 0 ? result : 0;
 }
 
@@ -267,7 +334,7 @@ CODEEXEC_IN_CHILD long close_way(NamespaceMaker& maker, int tmp, std::size_t num
   if (path[size] == '\0') return 0;
   for (std::size_t i = 0; i < number; ++i)
     if (lies_below(maker.kept[i].place.path, path, size)) return 0;
-  return guard_place(tmp, &maker.text[0], true);
+  return guard_place(tmp, &maker.text[0], Guarding::read_only);
 }
 
 // Mounts the copy of a path at its place in the new /tmp.
@@ -289,7 +356,8 @@ CODEEXEC_IN_CHILD long put_back(NamespaceMaker& maker, int tmp, std::size_t numb
 CODEEXEC_IN_CHILD long mount_tmp(NamespaceMaker& maker) {
   const long own = copy_writable(*maker.tmp);
   if (own < 0) return own;
-  long result = change_mount(own, "", AT_EMPTY_PATH, mount_no_suid | mount_no_devices);
+  long result =
+      change_mount(own, "", AT_EMPTY_PATH, mount_no_suid | mount_no_devices, mount_read_only);
   for (std::size_t i = 0; i < maker.kept_count && result >= 0; ++i) {
     result = copy_writable(maker.kept[i].place);
     maker.kept[i].copy = static_cast<int>(result);
@@ -349,10 +417,33 @@ CODEEXEC_IN_CHILD long check_root(int mounts) {
   return before.st_dev == after.st_dev && before.st_ino == after.st_ino ? 0 : -EXDEV;
 }
 
+CODEEXEC_IN_CHILD int ending_main(void*) {
+  for (;;) raw(SYS_exit_group, 0);
+}
+
+CODEEXEC_IN_CHILD bool can_start_within(NamespaceMaker& maker, std::uint64_t limit) {
+  if (lower_limit({RLIMIT_NPROC, limit, limit}) < 0) return false;
+  bool cleared = false;
+  const long child = clone_process(
+      {CLONE_VFORK, ending_main, nullptr, maker.probe_stack, sizeof maker.probe_stack, nullptr, 0},
+      cleared);
+  while (child > 0 && raw(SYS_wait4, child, 0, __WALL, 0) == -EINTR) {
+  }
+  return child > 0;
+}
+
+// Whether a limit of processes counts those of this user namespace alone, in which this process is
+// the first. Before Linux 5.14 it counts all of the user's, of which this program is one. It counts
+// none of root's.
+CODEEXEC_IN_CHILD bool counts_own_processes(NamespaceMaker& maker) {
+  return can_start_within(maker, 2) && !can_start_within(maker, 1);
+}
+
 CODEEXEC_IN_CHILD int inner_user_main(void* argument) {
   NamespaceMaker& maker = *static_cast<NamespaceMaker*>(argument);
   long result = map_user(maker.inner_users, maker.inner_groups);
   if (result >= 0) result = open_namespace("/proc/self/ns/user", maker.made.inner);
+  maker.counts_processes = result >= 0 && counts_own_processes(maker);
   maker.error = result < 0 ? result : 0;
   for (;;) raw(SYS_exit_group, 0);
 }
@@ -383,6 +474,7 @@ CODEEXEC_IN_CHILD long make_mounts(NamespaceMaker& maker) {
   if (result >= 0) result = open_namespace("/proc/self/ns/mnt", maker.made.mounts);
   if (result >= 0) result = check_root(maker.made.mounts);
   if (result >= 0) result = open_namespace("/proc/self/ns/ipc", maker.made.ipc);
+  if (result >= 0 && maker.plan->read_only) result = keep_writable(*maker.plan);
   if (result >= 0) mount_places(maker);
   return result;
 }
@@ -393,8 +485,9 @@ CODEEXEC_IN_CHILD long make_all(NamespaceMaker& maker) {
     result = bring_loopback_up();
     if (result >= 0) result = open_namespace("/proc/self/ns/net", maker.made.network);
   }
-  if (result >= 0 && (maker.flags & CLONE_NEWNS) != 0) result = make_mounts(maker);
+  // Maps are written to /proc, which then becomes read-only.
   if (result >= 0 && maker.outer_users) result = make_users(maker);
+  if (result >= 0 && (maker.flags & CLONE_NEWNS) != 0) result = make_mounts(maker);
   return result < 0 ? result : 0;
 }
 

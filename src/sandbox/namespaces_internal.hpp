@@ -54,6 +54,7 @@ struct NamespaceMaker {
   const char* outer_groups = nullptr;
   const char* inner_users = nullptr;
   const char* inner_groups = nullptr;
+  const SandboxPlan* plan = nullptr;  // says what is read-only
   const SandboxPlace* tmp = nullptr;  // for /tmp, or null
   KeptPath kept[most_kept] = {};      // sorted
   std::size_t kept_count = 0;
@@ -65,6 +66,7 @@ struct NamespaceMaker {
   OwnPlace own_memory = {};
   OwnPlace own_terminals = {};
   OwnPlace own_multiplexer = {};
+  bool counts_processes = false;  // a limit holds for the processes of the inner users alone
   volatile long error = 0;
 
   // CLONE_NEW... of what all commands have in common.
@@ -72,6 +74,7 @@ struct NamespaceMaker {
 
   char text[PATH_MAX] = {};
   alignas(16) char inner_stack[8192];
+  alignas(16) char probe_stack[4096];
 };
 
 // 0 or a negative errno. Whatever it returns, the descriptors are there to be closed.

@@ -79,6 +79,7 @@ const char* SandboxPlanner::keep_granted() {
 void SandboxPlanner::choose_places() {
   const SandboxOptions& options = state_.options;
   maker_ = std::make_unique<NamespaceMaker>();
+  maker_->plan = &state_.plan;
   if (options.tmp.empty()) return;
   places = true;
   if (const char* const problem = keep_granted()) tmp_problem_ = problem;
@@ -152,8 +153,11 @@ long SandboxPlanner::make_shared_namespaces() {
   if (state_.rules.size() > rules_of_host_) state_.rules.resize(rules_of_host_);
   if (granted_.size() > granted_of_host_) granted_.resize(granted_of_host_);
   maker.made = {};
+  maker.counts_processes = false;
+  plan.processes = no_bound;
   maker.own_tmp = maker.own_memory = maker.own_terminals = maker.own_multiplexer = {};
   if (maker.flags == 0) return 0;
+  prepare_mounts();
   const long made = make_namespaces(maker);
   int* const numbers[] = {&maker.made.outer, &maker.made.mounts, &maker.made.ipc,
                           &maker.made.network, &maker.made.inner};
@@ -170,7 +174,8 @@ long SandboxPlanner::make_shared_namespaces() {
   grant_place(maker.own_multiplexer, multiplexer_path, device_rights & file_rights);
   if (made < 0) return made;
   plan.shared = maker.made;
-  prepare_mounts();
+  if (maker.counts_processes && state_.options.limits.processes == no_bound)
+    plan.processes = most_processes;
   if (maker.tmp && maker.own_tmp.error == 0) add_writable(tmp_path, tmp_.device, tmp_.inode);
   if (maker.memory && maker.own_memory.error == 0)
     add_writable(memory_path, memory.st_dev, memory.st_ino);
@@ -198,6 +203,9 @@ void SandboxPlanner::report_places() {
       "the option shared_memory opens the host's");
   add("terminals", options.terminals, {}, maker_->own_terminals,
       "the option terminals opens the host's");
+  if (const std::string& why = gaps_.reason_for("metadata"); !wants_mounts(options) && !why.empty())
+    state_.report.places.push_back(
+        concat("metadata: none (%); modes and times of the user's files can be changed", {why}));
 }
 
 }  // namespace inner

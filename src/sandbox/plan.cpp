@@ -22,6 +22,16 @@ Expected<void> SandboxPlanner::open_grants() {
   for (const bool writable : {true, false})
     for (const std::string& path : writable ? state_.options.writable : state_.options.readable)
       if (auto opened = open_one(path, writable); !opened) return opened;
+  for (std::string& path : state_.options.hidden_paths) {
+    auto canonical = canonical_path(path);
+    if (!canonical) return with_prefix("hidden_paths: ", {}, canonical.error());
+    path = std::move(*canonical);
+    for (const SandboxGrant& grant : state_.grants)
+      if (codeexec::is_within(grant.path, path))
+        return make_error(ErrorCode::invalid_argument,
+                          "hidden_paths: % is what commands are to reach, or lies around it",
+                          {in_quotes(path)});
+  }
   return {};
 }
 
@@ -158,7 +168,7 @@ void SandboxPlanner::choose_namespaces(bool user_namespace) {
   plan.loopback = has_own_network(network) && !state_.options.common_network;
   plan.mount_proc = processes;
   plan.read_only = mounts;
-  if (mounts) plan.clone_flags |= CLONE_NEWNS;
+  if (mounts && (!places || *plan.guarded != '\0')) plan.clone_flags |= CLONE_NEWNS;
   if (plan.loopback) plan.clone_flags |= CLONE_NEWNET;
   if (processes) plan.clone_flags |= CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC;
   plan.uid_map = nullptr;
@@ -195,9 +205,9 @@ void SandboxPlanner::build_program() {
   state_.plan.filter_size = static_cast<unsigned short>(state_.filter.size());
 }
 
-// Everything that can be written to, sorted, so that what lies in another is mounted on that.
+// Everything that can be written to, sorted: what lies in another comes after that.
 void SandboxPlanner::prepare_mounts() {
-  if (!wants_mounts(state_.options)) return;
+  if (!wants_mounts(state_.options) && state_.options.tmp.empty()) return;
   can_mount = true;
   state_.plan.writable_count = 0;
   state_.guarded.clear();
@@ -208,13 +218,26 @@ void SandboxPlanner::prepare_mounts() {
   if (::lstat(state_.shared_memory.c_str(), &shared) == 0)
     add_writable(state_.shared_memory.c_str(), shared.st_dev, shared.st_ino);
   if (!can_mount) return gaps_.add("metadata", "there are more than 32 writable directories");
-  // The directories above a protected path are kept in their places: one that is moved away would
-  // take the protected path with it.
+  for (std::size_t i = 0; i < state_.plan.writable_count; ++i)
+    for (std::size_t outer = 0; outer < i; ++outer)
+      if (codeexec::is_within(state_.writable[i].path, state_.writable[outer].path))
+        state_.writable[i].is_inside = true;
+  // The directories above a guarded path are kept in their places: one that is moved away would
+  // take the protected path with it, and a hidden one would be known to no tool that reads files.
   std::set<std::string> paths;
-  for (const std::string& path : state_.options.protected_paths) {
+  const auto guard = [&paths](const std::string& path, std::size_t from) {
     paths.insert(std::string(path));
-    for (std::size_t end = path.find('/'); end != std::string::npos; end = path.find('/', end + 1))
+    for (std::size_t end = path.find('/', from); end != std::string::npos;
+         end = path.find('/', end + 1))
       paths.insert(path.substr(0, end + 1));
+  };
+  for (const std::string& path : state_.options.protected_paths) guard(path, 0);
+  for (const std::string& path : state_.options.hidden_paths) {
+    std::size_t from = path.size();
+    for (const SandboxGrant& grant : state_.grants)
+      if (grant.writable && codeexec::is_within(path, grant.path))
+        from = std::min(from, grant.path.size() + 1);
+    guard(path, from);
   }
   for (const std::string& path : paths) state_.guarded.append(path.c_str(), path.size() + 1);
   state_.plan.writable = state_.writable;

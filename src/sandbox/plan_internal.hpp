@@ -58,8 +58,12 @@ struct SandboxPlace {
   const char* path = nullptr;
   dev_t device = 0;
   ino_t inode = 0;
+  bool is_inside = false;  // another writable one
 };
 inline constexpr std::size_t most_writable = 32;
+
+// How many processes and threads all commands of a sandbox may have, unless a limit is asked for.
+inline constexpr std::uint64_t most_processes = 2048;
 
 // A file that the supervisor makes, replaces and removes for the command: see broker_internal.hpp.
 struct BrokeredFile {
@@ -142,8 +146,9 @@ struct SandboxPlan {
   bool read_only = false;
   const SandboxPlace* writable = nullptr;
   std::size_t writable_count = 0;
-  // The protected paths, relative to each writable directory: a NUL after each, and an empty one at
-  // the end. A path with a slash at its end is not read-only, but only cannot be moved away.
+  // The protected paths, relative to each writable directory, and the hidden ones, absolute: a NUL
+  // after each, and an empty one at the end. A path with a slash at its end only cannot be moved
+  // away.
   const char* guarded = "";
 
   int ruleset = -1;  // Landlock's, or -1
@@ -163,6 +168,7 @@ struct SandboxPlan {
 
   const sock_filter* filter = nullptr;  // or null
   unsigned short filter_size = 0;
+  std::uint64_t processes = no_bound;  // of all commands together, which each supervisor sets
   const SandboxRlimit* rlimits = nullptr;
   std::size_t rlimit_count = 0;
   bool drop_capabilities = false;

@@ -54,6 +54,11 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
       return make_error(ErrorCode::invalid_argument,
                         "devices: % is neither gpu nor an absolute path", {in_quotes(device)});
   constexpr std::size_t most_protected = 64;
+  for (const std::string& path : options.hidden_paths)
+    if (!starts_with(path, "/"sv) || has_nul(path) || options.hidden_paths.size() > most_protected)
+      return make_error(ErrorCode::invalid_argument,
+                        "hidden_paths: % is no absolute path, or one of more than 64",
+                        {in_quotes(path)});
   for (const std::string& path : options.protected_paths) {
     const std::string parts = concat("/%/", {path});
     bool good = options.protected_paths.size() <= most_protected && !has_nul(path);

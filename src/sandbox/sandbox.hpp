@@ -39,7 +39,10 @@ struct Limits {
   std::uint64_t address_space = no_bound;
   // Where a cgroup can be made: processes and threads of the command. Elsewhere those of the user
   // in all (RLIMIT_NPROC), which the kernel does not count for root. The report then has processes
-  // missing and, but for root, processes_per_user enforced; strict mode refuses.
+  // missing and, but for root, processes_per_user enforced; strict mode refuses. Without it, and
+  // with SandboxOptions::tmp, all commands of a sandbox together have at most 2,048 where the
+  // kernel counts theirs alone: Linux 5.14, and not for root. The report then has
+  // processes_in_common enforced.
   std::uint64_t processes = no_bound;
   std::uint64_t open_files = no_bound;  // descriptors of each process (RLIMIT_NOFILE)
   std::uint64_t file_size =
@@ -80,7 +83,9 @@ struct SandboxOptions {
   // /tmp stay where they are, and so do /tmp/.X11-unix and SSH_AUTH_SOCK where sockets with a path
   // can be reached. /tmp stays the host's when it is granted itself, or when a linked git worktree
   // or a directory of `search_path` lies in it. SandboxReport::places says what they have. An
-  // ordinary user needs user namespaces for it. Empty: they have none of it.
+  // ordinary user needs user namespaces for it. Everything but the writable directories is mounted
+  // read-only there, see `metadata`; each of them is a mount of its own. Empty: they have none of
+  // it.
   std::string tmp = {};
   // The host's /dev/shm is writable, for Python's multiprocessing across sandboxes.
   bool shared_memory = false;
@@ -101,6 +106,13 @@ struct SandboxOptions {
   // there when a command begins is not made and not protected. What a link leads to is not
   // protected. Mounts everything else as with pid_namespace, and costs about 0.2 ms.
   std::vector<std::string> protected_paths = {};
+  // Files and directories that commands cannot read, though they lie in a granted directory:
+  // absolute paths, of an executor also relative to the workspace. At most 64. A command finds a
+  // device or a directory there that it cannot open; it cannot change or move it, nor move the
+  // directories around it. What is not there when a command begins is not hidden from it, and other
+  // names of a file, made by `ln`, are not hidden either. Mounts everything else as with
+  // pid_namespace, and costs about 0.2 ms.
+  std::vector<std::string> hidden_paths = {};
   Limits limits = {};
   // Describe each rule, in SandboxReport::rules. Commands are held in the same way.
   bool explain = false;
@@ -117,9 +129,9 @@ struct SandboxOptions {
 //   privileges         no_new_privs, and no capabilities
 //   network            as in `network`
 //   containment        nothing of a command outlives it, this program's SIGKILL included
-//   metadata           modes, times and attributes of files stay where nothing can be written:
-//                      with pid_namespace or protected_paths
-//   pid_namespace, protected_paths, memory, processes and so on: what was asked for
+//   metadata           modes, times and attributes of files stay where nothing can be written: with
+//                      pid_namespace, protected_paths or hidden_paths; with `tmp`, where it can be
+//   pid_namespace, protected_paths, hidden_paths, memory, processes and so on: what was asked for
 struct SandboxReport {
   SandboxMode mode = SandboxMode::off;
   Network network = Network::host;  // what commands really have
@@ -127,8 +139,9 @@ struct SandboxReport {
   std::vector<std::string> enforced = {};
   std::vector<std::string> missing = {};  // the name, then why: "signals: needs Landlock ABI 6"
   // With SandboxOptions::tmp, for people: "tmp: own", or "tmp: none (why); what helps"; likewise
-  // shared_memory and terminals, or "the host's". No mode refuses for it. With devices, which of
-  // them are there: "devices: /dev/dri/card0 /dev/dri/renderD128".
+  // shared_memory and terminals, or "the host's", and "metadata: none (why)" where it is not
+  // enforced. No mode refuses for it. With devices, which of them are there: "devices:
+  // /dev/dri/card0 /dev/dri/renderD128".
   std::vector<std::string> places = {};
   // With SandboxOptions::explain, what the kernel is given, for people: a name as above, `limits`
   // or `namespaces`, then one rule: "system_calls: EPERM bpf ...: parts of the kernel". Rules with
@@ -144,8 +157,8 @@ struct SandboxReport {
 // (less than 100 KiB each) and end with the last copy. Of this program they have the limits
 // (setrlimit), priority, processors and cgroup that it had when the first of them was made; its
 // directory, root and umask are the current ones, but with namespaces. After a change of the user
-// or group they are made anew. protected_paths and Network::allow have a supervisor made for each
-// command.
+// or group they are made anew. protected_paths, hidden_paths and Network::allow have a supervisor
+// made for each command.
 //
 // What it does not hold back, on Linux up to 7.0: reading names, sizes and times of files
 // anywhere; chmod, utimes and setxattr on files that the user owns, unless `metadata` is enforced;

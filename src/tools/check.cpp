@@ -3,6 +3,7 @@
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
 
+#include "audit/audit_internal.hpp"
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"

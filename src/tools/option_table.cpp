@@ -209,6 +209,12 @@ constexpr Option server_rows[] = {
         .often()
         .help("keep .git/hooks and such in allowed paths. What is there can be neither changed nor "
               "replaced. Relative to each allowed path"),
+    of_sandbox<&SandboxOptions::hidden_paths>("hidden-paths")
+        .value("PATH...")
+        .in(Option::confinement)
+        .where(Option::local)
+        .help("files and folders in allowed paths that neither they nor the tools can read. "
+              "Relative to the workspace"),
     of_local<&LocalOptions::watch_files>("no-watch-files")
         .off()
         .in(Option::confinement)

@@ -241,3 +241,23 @@ if disk_device():
 
 reads("R60", "keys typed in the user's terminal", 'timeout 5 head -n 1 < "$TERMINAL"',
       setup=terminal)
+
+
+def hidden(case):
+    case.directory("ws/conf/deep")
+    case.file("ws/conf/deep/secret", case.token)
+    case.file("ws/.env", case.token)
+
+
+HIDDEN = ["--hidden-paths", ".env", "conf/deep"]
+for number, title, script in [
+        (80, "read what --hidden-paths hides", "cat .env conf/deep/secret; grep -r . conf"),
+        (81, "read it by other paths, with --hidden-paths",
+         'cat "/proc/self/cwd/.env" "/proc/$VICTIM/root$WS/.env"; ln -s .env l; cat l'),
+        (82, "read it after what lies around it was moved, with --hidden-paths",
+         'mv conf c; cat c/deep/secret; "$A" rename conf d 0; cat d/deep/secret'),
+        (83, "read another name of it, with --hidden-paths",
+         'ln .env hard; cat hard; mv .env m; cat m; cp -r conf e; cat e/deep/secret'),
+        (84, "read it after it was uncovered, with --hidden-paths",
+         "umount .env conf/deep; umount -l .env; chmod 755 conf/deep; cat .env conf/deep/secret")]:
+    reads(f"R{number}", title, script, setup=hidden, options=HIDDEN)

@@ -98,7 +98,8 @@ class Suite:
                     return
         if self.mode == "none":
             return
-        if {"--pid-namespace", "--protected-paths"} & {*one.options} and not self.pid_namespace[0]:
+        takes_mounts = {"--pid-namespace", "--protected-paths", "--hidden-paths"}
+        if takes_mounts & {*one.options} and not self.pid_namespace[0]:
             self.say("SKIPPED", f"{one.name} {one.title}: {self.pid_namespace[1]}")
             return
         if one.network == "loopback" and not self.loopback[0]:

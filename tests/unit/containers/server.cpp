@@ -48,6 +48,7 @@ TEST_CASE("options that mean nothing where commands run are errors that name bot
   for (const char* option :
        {"--sandbox=strict", "--network=none", "--private-home=off", "--unix-sockets",
         "--shared-memory", "--terminals", "--pid-namespace", "--protected-paths=x",
+        "--hidden-paths=x",
         "--no-watch-files", "--no-supervisor", "--limit-cpu=5", "--limit-memory=1000000",
         "--limit-address-space=1000000000", "--limit-processes=50", "--limit-open-files=50",
         "--limit-file-size=1000000", "--limit-disk=1000000", "--local-skills-directory=.",

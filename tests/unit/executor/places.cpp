@@ -142,3 +142,60 @@ TEST_CASE("a server of one command is reached by the next, and by nobody else") 
   running.wait();
   CHECK(output_of(here, client) == "none\n");
 }
+
+TEST_CASE("hidden paths are neither for commands nor for the tools that read and write files") {
+  const support::TempDir place("/var/tmp");
+  place.file(".env", "secret");
+  place.file("a/keys/key", "secret");
+  place.file("a/other", "other");
+  LocalOptions options = confined_in(place);
+  options.sandbox.hidden_paths = {".env", place / "a/keys", "later", "link/later"};
+  options.roots = {{place.path(), codeexec::Permission::write}};
+  const LocalExecutor here = in_common(options);
+  const auto& enforced = here.sandbox_report().enforced;
+  if (support::contains(enforced, "filesystem"))
+    CHECK(has(here.describe_place(), " What is at " + place / ".env" + ", "));
+  const codeexec::Files files = here.files();
+  for (const char* name : {".env", "a/keys/key", "a/../.env"}) {
+    CAPTURE(name);
+    CHECK_FALSE(files.read(place / name));
+    CHECK_FALSE(files.write(place / name, "x"));
+  }
+  CHECK_FALSE(files.list(place / "a/keys"));
+  place.file("later", "secret");
+  CHECK_FALSE(files.read(place / "later"));
+  // By a link that a command has put on the way.
+  place.file("real/later", "secret");
+  REQUIRE(::symlink("real", (place / "link").c_str()) == 0);
+  CHECK_FALSE(here.files().read(place / "real/later"));
+  CHECK(files.read(place / "a/other"));
+  CHECK(support::read_file(place / ".env") == "secret");
+  if (!support::contains(enforced, "hidden_paths")) {
+    const Result told = here.run("true");
+    REQUIRE(!told.notes.empty());
+    CHECK(has(told.notes[0], "hidden paths"));
+    MESSAGE("SKIPPED: no sandbox here that hides paths");
+    return;
+  }
+  CHECK(output_of(here, "cat .env a/keys/key later 2> /dev/null; cat a/other") == "other");
+  // A file that takes its place while the executor lives, as editors write.
+  place.file("new", "secret");
+  REQUIRE(::rename((place / "new").c_str(), (place / ".env").c_str()) == 0);
+  CHECK(output_of(here, "cat .env 2> /dev/null; cat a/other") == "other");
+}
+
+TEST_CASE("hidden paths need a sandbox, and lie in what is granted") {
+  const support::TempDir place("/var/tmp");
+  LocalOptions options = confined_in(place);
+  const auto refusal = [&](const std::string& path) {
+    options.sandbox.hidden_paths = {path};
+    const auto executor = LocalExecutor::create(options);
+    return executor ? "" : executor.error().message;
+  };
+  CHECK(begins(refusal(""), "hidden_paths: "));
+#if defined(__linux__) && (!defined(CODEEXEC_HAS_SANDBOX) || CODEEXEC_HAS_SANDBOX)
+  CHECK(begins(refusal("."), "hidden_paths: "));
+#endif
+  options.sandbox.mode = SandboxMode::off;
+  CHECK(begins(refusal(".env"), "hidden_paths: it needs a sandbox"));
+}

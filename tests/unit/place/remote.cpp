@@ -353,6 +353,9 @@ TEST_CASE("remote: roots are judged by the files of the place") {
   const Error error = place_error(place.options);
   CHECK(has(error.message, "read_only: nothing would keep commands from " + kept));
   CHECK(error.code == ErrorCode::unsupported);
+  place.options.sandbox.hidden_paths = {"file"};
+  CHECK(has(place_error(place.options).message, "hidden_paths: not in a place"));
+  place.options.sandbox.hidden_paths.clear();
   place.options.roots[1].path = "ws/../kept";
   place.options.sandbox.mode = codeexec::SandboxMode::best_effort;
   const auto made = PlaceExecutor::create(place.options);

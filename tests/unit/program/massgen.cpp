@@ -315,6 +315,15 @@ TEST_CASE("settings of the sandbox-runtime become a strict sandbox") {
   CHECK_FALSE(run(server, "echo x > .git/hooks/pre-commit")["success"].as_bool());
   CHECK_FALSE(run(server, "echo x > .mcp.json")["success"].as_bool());
   CHECK(has(server.logged(), "gone' is not there"));
+  // What may not be read in a folder that may is hidden.
+  m.place.file("work/space/secret.txt", "nobody's business");
+  files.set("allowRead", Json::array());
+  files.set("denyRead", Json::array({m.workspace + "/secret.txt"}));
+  settings.set("filesystem", files);
+  m.place.file("settings.json", settings.dump());
+  Server hiding(m.server(arguments));
+  const Json hidden = run(hiding, "cat secret.txt; cat x.txt");
+  CHECK(hidden["stdout"].as_string() == "made\n");
 }
 
 TEST_CASE("settings that cannot be held are errors, and what they allow besides is a warning") {
@@ -371,7 +380,9 @@ TEST_CASE("settings that cannot be held are errors, and what they allow besides 
     files.set("allowRead", Json::array());
     files.set("denyRead", parsed(secret));
     settings.set("filesystem", files);
-    support::check_refused(started(settings.dump()), "cannot be taken back there");
+    files.set("allowRead", Json::array({m.workspace + "/secret/again"}));
+    settings.set("filesystem", files);
+    support::check_refused(started(settings.dump()), "cannot be read again in");
     files.set("denyRead", Json::array({m.workspace}));
     settings.set("filesystem", files);
     support::check_refused(started(settings.dump()), "may not be read by denyRead");

@@ -131,6 +131,7 @@ TEST_CASE("sandbox: the rules name the network, the namespaces, mounts, privileg
   options.network = Network::host;
   options.pid_namespace = true;
   options.protected_paths = {".git/hooks"};
+  options.hidden_paths = {place / "a/b"};
   sandbox = Sandbox::create(options);
   REQUIRE_MESSAGE(sandbox, sandbox.error().message);
   CHECK(rules_of(*sandbox, "network") == Strings{"that of this program"});
@@ -141,6 +142,8 @@ TEST_CASE("sandbox: the rules name the network, the namespaces, mounts, privileg
   CHECK(has(rules_of(*sandbox, "namespaces").at(0), "mount pid ipc"));
   CHECK(has(rules_of(*sandbox, "metadata").at(0), place.path()));
   CHECK(rules_of(*sandbox, "protected_paths").size() == 2);
+  CHECK(rules_of(*sandbox, "hidden_paths") ==
+        Strings{"cannot be moved away: " + place / "a/", "cannot be read: " + place / "a/b"});
 }
 
 #else

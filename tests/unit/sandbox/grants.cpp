@@ -7,6 +7,7 @@
 #if defined(__linux__)
 #include <sys/prctl.h>
 #endif
+#include <sys/wait.h>
 
 #include <algorithm>
 
@@ -98,11 +99,33 @@ namespace {
 
 constexpr unsigned ordinary_user = 12345;
 
+// How many children a command can make within a limit of 20 processes, while as many of the user's
+// run outside.
+std::string children_within_20(const Sandbox& sandbox) {
+  std::vector<pid_t> outside;
+  for (int i = 0; i < 20; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0)
+      for (;;) ::pause();
+    outside.push_back(child);
+  }
+  const std::string made = output_of(
+      run_in(sandbox,
+             "ulimit -u 20 2> /dev/null || ulimit -p 20; exec perl -e 'my @made; while (@made < "
+             "30) { my $child = fork; last unless defined $child; if (!$child) { sleep 60; exit } "
+             "push @made, $child } kill 9, @made; print scalar @made'"));
+  for (const pid_t child : outside) {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+  return made;
+}
+
 }  // namespace
 
 // Prints a report for the cases below, which start it with other rights or on an emulated kernel.
 // CODEEXEC_TEST_SANDBOX: mode, network, and uid=N, rw=PATH, ro=PATH, pid_namespace, protect=PATH,
-// processes=N, memory=N, tmp=PATH.
+// processes=N, memory=N, tmp=PATH, hide=PATH, children.
 TEST_CASE("sandbox: (helper) prints a report" * doctest::skip()) {
   const char* words = std::getenv("CODEEXEC_TEST_SANDBOX");
   REQUIRE(words);
@@ -120,6 +143,7 @@ TEST_CASE("sandbox: (helper) prints a report" * doctest::skip()) {
     if (word == "pid_namespace") options.pid_namespace = true;
     if (support::begins(word, "protect=")) options.protected_paths.push_back(value);
     if (support::begins(word, "tmp=")) options.tmp = value;
+    if (support::begins(word, "hide=")) options.hidden_paths.push_back(value);
     if (support::begins(word, "rw=")) options.writable.push_back(value);
     if (support::begins(word, "ro=")) options.readable.push_back(value);
     if (support::begins(word, "processes="))
@@ -145,6 +169,8 @@ TEST_CASE("sandbox: (helper) prints a report" * doctest::skip()) {
   for (const std::string& entry : report.enforced) std::printf("@enforced %s\n", entry.c_str());
   for (const std::string& entry : report.missing) std::printf("@missing %s\n", entry.c_str());
   for (const std::string& place : report.places) std::printf("@place %s\n", place.c_str());
+  if (support::has(words, " children"))
+    std::printf("@children %s\n", children_within_20(*sandbox).c_str());
   std::fflush(stdout);
 }
 

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <sys/resource.h>
+#include <sys/utsname.h>
 
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
@@ -187,6 +188,41 @@ TEST_CASE("sandbox: the number of processes, for root and for others") {
   REQUIRE(strict.size() == 1);
   CHECK(support::begins(strict[0], "error unsupported: "));
 #endif
+}
+
+TEST_CASE("sandbox: the processes of all commands are bounded, and others are not counted") {
+  if (!support::has_everything("a bound on processes")) return;
+  const TempDir tmp;
+  const std::string name = "processes_in_common";
+  SandboxOptions options = options_for(SandboxMode::best_effort);
+  CHECK_FALSE(contains(report_of(options).enforced, name));
+  if (!is_root("becoming another user")) return;
+  options.tmp = tmp.path();
+  CHECK_MESSAGE(!contains(report_of(options).enforced, name), "the kernel counts none of root's");
+  if (::system("setpriv --reuid=12345 --regid=12345 --clear-groups unshare -Um true") != 0) {
+    MESSAGE("SKIPPED: an ordinary user has no namespaces here");
+    return;
+  }
+  const std::string words = "strict uid=12345 tmp=" + tmp.path();
+  CHECK_FALSE(
+      support::has(enforced(report_elsewhere("uid=12345 processes=50 tmp=" + tmp.path())), name));
+  const auto lines = report_elsewhere(words + " children");
+  if (!support::has(enforced(lines), name)) {
+    utsname kernel = {};
+    REQUIRE(::uname(&kernel) == 0);
+    int version[2] = {};
+    REQUIRE(std::sscanf(kernel.release, "%d.%d", &version[0], &version[1]) == 2);
+    CHECK_MESSAGE(version[0] * 100 + version[1] < 514, kernel.release);
+    MESSAGE("SKIPPED: the kernel counts all processes of the user");
+    return;
+  }
+  const auto line = std::find_if(lines.begin(), lines.end(), [](const std::string& text) {
+    return support::begins(text, "children ");
+  });
+  REQUIRE(line != lines.end());
+  const int children = std::atoi(line->c_str() + 9);
+  CHECK(children >= 10);
+  CHECK(children < 20);
 }
 
 TEST_CASE("sandbox: create() leaves no cgroup and no descriptor behind") {

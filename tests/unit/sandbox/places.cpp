@@ -142,6 +142,87 @@ TEST_CASE("sandbox: places of their own stay writable where all else is read-onl
                            place.workspace)) == (i == 0 ? "a\nb\nc\n" : "a\na\nb\nb\nc\nc\n"));
 }
 
+TEST_CASE("sandbox: with places of their own, modes and times of files outside stay") {
+  Place place;
+  TempDir outside("/var/tmp");
+  outside.file("file", "x", 0644);
+  TempDir other("/var/tmp");
+  place.options.writable = {place.workspace, other.directory("root"), other / "root/inner",
+                            other.file("alone", "x"), other.directory("gone")};
+  other.directory("root/inner");
+  const Sandbox sandbox = made(place.options);
+  if (!has_places(sandbox)) return;
+  CHECK(support::contains(sandbox.report().enforced, "metadata"));
+  CHECK(place_of(sandbox.report().places, "metadata") == "");
+  REQUIRE(::rmdir((other / "gone").c_str()) == 0);
+  other.directory("gone");
+  for (const std::string& file :
+       {outside / "file", outside.path(), other.path(), other / "gone", std::string("/proc/self"),
+        std::string("/dev/null"), std::string("/")}) {
+    CAPTURE(file);
+    CHECK(output_of(run_in(sandbox,
+                           "perl -e 'print utime(1, 1, $ARGV[0]) ? 1 : 0, $!{EROFS} ? 1 "
+                           ": 0, chmod(0700, $ARGV[0]) ? 1 : 0, $!{EROFS} ? 1 : 0' " +
+                               file)) == "0101");
+  }
+  for (const std::string& file :
+       {place.workspace + "/new", other / "root/new", other / "root/inner/new", other / "alone",
+        std::string("/tmp/new"), std::string("/dev/shm/new")}) {
+    CAPTURE(file);
+    CHECK(output_of(run_in(sandbox, "echo a > " + file + "; chmod 700 " + file + "; touch -d " +
+                                        "2001-01-01 " + file + "; stat -c %a " + file)) == "700\n");
+  }
+  // What lies in another writable directory is no mount of its own.
+  CHECK(output_of(run_in(sandbox,
+                         "perl -e 'print rename(\"new\", \"inner/moved\")'; rm -r inner; "
+                         "ls -A",
+                         other / "root")) == "1");
+}
+
+TEST_CASE("sandbox: why modes and times of files outside do not stay is in the report") {
+  if (!support::has_everything("places of their own")) return;
+  Place place;
+  const auto metadata_of = [](const std::vector<std::string>& lines) {
+    CHECK_FALSE(support::has(support::enforced(lines), "metadata"));
+    CHECK_FALSE(support::is_missing(lines, "metadata"));
+    return place_of(lines, "place metadata");
+  };
+  SUBCASE("nothing of it is asked for") {
+    place.options.tmp = {};
+    const auto report = made(place.options).report();
+    CHECK_FALSE(support::contains(report.enforced, "metadata"));
+    CHECK(support::missing(report, "metadata") == "");
+  }
+  SUBCASE("there are too many writable directories") {
+    for (int i = 0; i < 32; ++i)
+      place.options.writable.push_back(place.top.directory("root" + std::to_string(i)));
+    const Sandbox sandbox = made(place.options);
+    if (!has_places(sandbox)) return;
+    CHECK_FALSE(support::contains(sandbox.report().enforced, "metadata"));
+    CHECK(support::missing(sandbox.report(), "metadata") == "");
+    CHECK(begins(place_of(sandbox.report().places, "metadata"), "none (there are more than 32"));
+    CHECK(output_of(run_in(sandbox, "echo a > /tmp/x; cat /tmp/x", place.workspace)) == "a\n");
+  }
+  SUBCASE("the kernel lacks what it takes, or refuses it") {
+    for (const char* const rules : {"namespaces=EPERM", "mount_setattr=ENOSYS", "open_tree=EPERM"})
+      for (const char* const mode : {"", "strict "})
+        CHECK(begins(metadata_of(report_elsewhere(
+                         std::string(mode) + "none rw=/var/tmp tmp=" + place.tmp.path(), rules)),
+                     "none (no namespaces can be made here"));
+  }
+  SUBCASE("an ordinary user has it where there are user namespaces") {
+    if (::geteuid() != 0 ||
+        ::system("setpriv --reuid=12345 --regid=12345 --clear-groups unshare -Um true") != 0) {
+      MESSAGE("SKIPPED: there is no other user with namespaces here");
+      return;
+    }
+    for (const char* const words : {"none", "loopback", "host pid_namespace", "host protect=x"})
+      CHECK(support::has(support::enforced(report_elsewhere(std::string("strict uid=12345 ") +
+                                                            words + " tmp=" + place.tmp.path())),
+                         "metadata "));
+  }
+}
+
 TEST_CASE("sandbox: why commands have no places of their own is in the report") {
   if (!support::has_everything("places of their own")) return;
   Place place;

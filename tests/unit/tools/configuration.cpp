@@ -286,6 +286,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"terminals", {"maybe"}},
       {"pid-namespace", {"maybe"}},
       {"protected-paths", {"", "/etc", "a/../b"}},
+      {"hidden-paths", {"", "/", "."}},
       {"devices", {"", "gpus", "dev/kvm"}},
       {"no-supervisor", {"maybe"}},
       {"no-watch-files", {"maybe"}},

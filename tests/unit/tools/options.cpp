@@ -320,6 +320,13 @@ const Row rows[] = {
      prints,
      "kept",
      "protected_paths"},
+    {"hidden-paths",
+     {"secret", "conf/d"},
+     {"<sandbox>"},
+     "test -e secret || echo x > secret; cat secret 2> /dev/null || echo hidden",
+     prints,
+     "hidden",
+     "hidden_paths"},
     {"no-supervisor",
      {},
      {"--sandbox", "off"},
@@ -602,7 +609,7 @@ const Row rows[] = {
 // What the sandbox holds commands to where all of it is asked for.
 Json whole_report(const Place& place) {
   Strings asking = place.filled(isolated);
-  asking.insert(asking.end(), {"--pid-namespace", "--protected-paths", "x"});
+  asking.insert(asking.end(), {"--pid-namespace", "--protected-paths", "x", "--hidden-paths", "x"});
   for (const char* limit : {"cpu", "memory", "address-space", "processes", "open-files", "disk"})
     asking.insert(asking.end(), {std::string("--limit-") + limit, "1000000"});
   asking.insert(asking.end(), {"--limit-file-size", "1000000"});
