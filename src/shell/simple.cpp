@@ -35,6 +35,7 @@ void ShellSimple::run() {
       output.text.resize(from);
     }
   });
+  if (branches.size() == 1) return walk_.scopes.set(std::move(branches.front()));
   walk_.scopes.merge(branches, false);
   if (!differs) return;
   output.text.resize(written);
