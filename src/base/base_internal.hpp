@@ -206,10 +206,13 @@ bool is_one_of(std::string_view text, const Texts& texts) {
   return find_in(texts, text) != std::end(texts);
 }
 
-// The same for a few words that stand in the call.
-template <class... Words>
-bool is_any(std::string_view text, Words... words) {
-  return ((text == std::string_view(words)) || ...);
+// The same for a few words that stand in the call. Their sizes are known to the compiler: most
+// calls compare no more than these.
+template <std::size_t... Sizes>
+bool is_any(std::string_view text, const char (&... words)[Sizes]) {
+  return ((text.size() == Sizes - 1 &&
+           std::char_traits<char>::compare(text.data(), words, Sizes - 1) == 0) ||
+          ...);
 }
 
 bool all_are(std::string_view text, bool (*test)(char));

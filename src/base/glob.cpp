@@ -44,8 +44,9 @@ std::size_t find_extended_glob(std::string_view text) {
 }
 
 bool has_glob(std::string_view text) {
-  return text.find_first_of("*?["sv) != std::string_view::npos ||
-         find_extended_glob(text) != std::string_view::npos;
+  for (const char c : text)
+    if (c == '*' || c == '?' || c == '[') return true;
+  return find_extended_glob(text) != std::string_view::npos;
 }
 
 bool glob_matches(std::string_view pattern, std::string_view name) {

@@ -12,7 +12,8 @@ inline namespace inner {
 // From end to end: lists have a few dozen names, most of which differ in size.
 bool Names::has(std::string_view name) const {
   for (const std::string_view other : *this)
-    if (other == name) return true;
+    if (other.size() == name.size() && (name.empty() || (other[0] == name[0] && other == name)))
+      return true;
   return false;
 }
 

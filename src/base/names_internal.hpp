@@ -118,6 +118,16 @@ class NameSet : public NameList<Count, Bytes> {
 template <std::size_t... Sizes>
 NameSet(const char (&... names)[Sizes]) -> NameSet<sizeof...(Sizes), (Sizes + ...)>;
 
+// As compare() of names, of which most differ in their first bytes. No name of a table is empty.
+constexpr int order_of(std::string_view name, std::string_view other) {
+  if (other.empty() || name[0] != other[0])
+    return other.empty() ||
+                   static_cast<unsigned char>(name[0]) > static_cast<unsigned char>(other[0])
+               ? 1
+               : -1;
+  return name.compare(other);
+}
+
 // Rows with lists of names in `columns` columns. name() is the first one in the first column;
 // find() is for tables that are sorted by it, see PackedNames::is_sorted().
 struct NameTable {
@@ -137,7 +147,7 @@ struct NameTable {
     std::size_t low = 0, high = rows;
     while (low < high) {
       const std::size_t middle = low + (high - low) / 2;
-      const int order = name(middle).compare(name_of_row);
+      const int order = order_of(name(middle), name_of_row);
       if (order == 0) return middle;
       if (order < 0)
         low = middle + 1;

@@ -127,7 +127,7 @@ std::string language_of_interpreter(std::string_view line) {
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
-  if (is_any(program, "sh"sv, "ash"sv, "dash"sv)) return "sh";
+  if (is_any(program, "sh", "ash", "dash")) return "sh";
   if (program == "bash") return "bash";
   if (program == "node"sv) return "javascript";
   return starts_with(program, "python"sv) ? "python" : "";

@@ -314,7 +314,7 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable) {
   const Cause cause = cause_of_failure(ended, told, network, git);
-  const bool is_plain = is_any(base_name(shell), "sh"sv, "dash"sv, "ash"sv);
+  const bool is_plain = is_any(base_name(shell), "sh", "dash", "ash");
   if (cause == Cause::none || (cause == Cause::dialect && !is_plain)) return {};
   return advice_for(cause, network, git, writable());
 }

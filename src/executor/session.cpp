@@ -67,7 +67,7 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || !is_any(word, "export"sv, "declare"sv, "typeset"sv)) return false;
+    if (!read_word(word) || !is_any(word, "export", "declare", "typeset")) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {

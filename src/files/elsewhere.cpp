@@ -104,7 +104,7 @@ Expected<FileContent> read_elsewhere(const FilesElsewhere& there, std::string_vi
     content.*member = (flags & 1) != 0;
     flags >>= 1;
   }
-  if (is_any(message.extra, "image/png"sv, "image/jpeg"sv, "image/gif"sv, "image/webp"sv))
+  if (is_any(message.extra, "image/png", "image/jpeg", "image/gif", "image/webp"))
     content.mime_type.swap(message.extra);
   return found;
 }

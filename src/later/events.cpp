@@ -25,8 +25,8 @@ constexpr std::uint32_t of_files =
     IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_DONT_FOLLOW;
 
 bool is_name_of_git(std::string_view name) {
-  return is_any(name, "config"sv, "config.worktree"sv, "commondir"sv, "hooks"sv, "info"sv,
-                "modules"sv, "worktrees"sv);
+  return is_any(name, "config", "config.worktree", "commondir", "hooks", "info", "modules",
+                "worktrees");
 }
 
 }  // namespace

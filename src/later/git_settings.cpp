@@ -175,9 +175,9 @@ bool starts_nothing(const GitSetting& setting, bool of_submodule) {
   if (harmless_settings.has(setting.key)) return true;
   if (address_settings.has(setting.key)) return is_safe_git_address(setting.value);
   if (setting.key == "submodule.*.update"sv)
-    return is_any(setting.value, "checkout"sv, "rebase"sv, "merge"sv, "none"sv);
+    return is_any(setting.value, "checkout", "rebase", "merge", "none");
   // Its own work tree lies above, in the same repository.
-  return of_submodule && setting.key == "core.worktree"sv && starts_with(setting.value, "../"sv);
+  return of_submodule && setting.key == "core.worktree"sv && starts_with(setting.value, "../");
 }
 
 bool is_git_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }

@@ -221,7 +221,7 @@ bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const
     case LaterRole::git_link:
       return leads_to_own(path, now);
     case LaterRole::shared:
-      return now.is_readable() && is_any(*now.text, "../..\n"sv, "../.."sv);
+      return now.is_readable() && is_any(*now.text, "../..\n", "../..");
     case LaterRole::settings:
       return false;
     case LaterRole::entry:

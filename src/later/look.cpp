@@ -276,9 +276,9 @@ void LaterLook::add_named(const Place& place, const std::string& git, const std:
   for (const GitSetting& setting : *settings) {
     if (setting.key == "core.hookspath"sv)
       add_elsewhere(setting.value, tree, LaterRole::entry);
-    else if (is_any(setting.key, "include.path"sv, "includeif.*.path"sv))
+    else if (is_any(setting.key, "include.path", "includeif.*.path"))
       add_elsewhere(setting.value, place.start + git, LaterRole::entry);
-    else if (is_any(setting.key, "remote.*.url"sv, "remote.*.pushurl"sv))
+    else if (is_any(setting.key, "remote.*.url", "remote.*.pushurl"))
       add_address(setting.value, tree);
   }
 }
@@ -304,8 +304,8 @@ void LaterLook::search_entries(const Place& place, const Folder& folder, DIR* li
   while (listed_ < max_listed && (entry = ::readdir(listing)) != nullptr) {
     ++listed_;
     const std::string_view name = entry->d_name;
-    if (is_any(name, "."sv, ".."sv)) continue;
-    if (name == ".git"sv)
+    if (is_any(name, ".", "..")) continue;
+    if (name == ".git")
       add_repository(place, ".git");
     else if (name == "HEAD"sv)
       is_repository = true;

@@ -95,8 +95,8 @@ constexpr auto later_paths = NameList{
 bool is_later_of_git(std::string_view path) {
   const std::string_view last = base_name(path);
   const std::string inside = concat("/%", {path});
-  return path.empty() || is_any(last, "config"sv, "config.worktree"sv, "commondir"sv, "hooks"sv) ||
-         inside.find("/hooks/") != std::string::npos || ends_with(inside, "/info/attributes"sv);
+  return path.empty() || is_any(last, "config", "config.worktree", "commondir", "hooks") ||
+         inside.find("/hooks/") != std::string::npos || ends_with(inside, "/info/attributes");
 }
 
 bool begins_later(std::string_view path) {
@@ -124,13 +124,13 @@ inline namespace inner {
 bool is_later_name(std::string_view entry) {
   for (const std::string_view path : later_paths)
     if (path.substr(0, path.find('/')) == entry) return true;
-  return is_any(entry, ".git"sv, "HEAD"sv, "commondir"sv, "objects"sv, "refs"sv);
+  return is_any(entry, ".git", "HEAD", "commondir", "objects", "refs");
 }
 
 // Tools fill these with what others wrote, in very many folders.
 bool is_searched(std::string_view name) {
-  return !is_any(name, "node_modules"sv, "__pycache__"sv, ".venv"sv, "venv"sv, ".tox"sv, ".nox"sv,
-                 "site-packages"sv, ".mypy_cache"sv, ".pytest_cache"sv, ".ruff_cache"sv);
+  return !is_any(name, "node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox",
+                 "site-packages", ".mypy_cache", ".pytest_cache", ".ruff_cache");
 }
 
 void for_each_later_path(std::string_view entry, FunctionRef<void(std::string_view)> use) {

@@ -39,7 +39,7 @@ std::string not_allowed_message(const std::vector<std::string>& patterns, bool u
     });
   std::string text = "Command not in allowed list. Allowed patterns: " + named(nearest, ", "sv);
   if (!usual) return text;
-  append_all(text, "%; and to read or print: %",
+  append_all(text, "%; and in their usual forms: %",
              {patterns.empty() ? "none" : "", named(usual_commands(), " "sv)});
   return text;
 }

@@ -58,12 +58,14 @@ void UnsetVariables::note(const shell::Command& command) {
   const bool tests = is_any(name, "[", "[[", "test");
   trapped_ |= name == "trap"sv;
   if (is_any(name, "source", ".")) trust_all();
+  const bool sets = name == "set"sv;
+  if (!tests && !sets) return;
   for (const shell::Word& word : command.words) {
     // A script that tests a variable knows that it may be empty.
     for (const std::uint16_t variable : word.unset)
       if (tests && variable) names_.push_back(std::uint32_t{variable});
-    if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
-                                                       word.text.find('u') != std::string::npos)))
+    if (sets && (word.text == "nounset" ||
+                 (starts_with(word.text, "-"sv) && word.text.find('u') != std::string::npos)))
       trust_all();
   }
 }

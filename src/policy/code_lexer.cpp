@@ -127,7 +127,7 @@ void CodeLexer::read_mark(CodeToken& token) {
     return;
   }
   struct Pair {
-    std::string_view text;
+    const char* text;
     char mark;
   };
   static constexpr Pair pairs[] = {
@@ -153,13 +153,13 @@ void CodeLexer::read_mark(CodeToken& token) {
   };
   token.kind = CodeToken::Kind::mark;
   token.mark = c;
-  const std::string_view two = code_.substr(at_ - 1, 2);
   for (const Pair& pair : pairs) {
-    if (two != pair.text || (pair.mark == CodeToken::assign && c == '<' && !is(Language::r)))
+    if (c != pair.text[0] || at(0) != pair.text[1] ||
+        (pair.mark == CodeToken::assign && c == '<' && !is(Language::r)))
       continue;
     ++at_;
     token.mark = pair.mark;
-    if (two == ".."sv && is(Language::lua)) token.mark = CodeToken::joint;
+    if (c == '.' && pair.text[1] == '.' && is(Language::lua)) token.mark = CodeToken::joint;
     return;
   }
   if (c == '=') token.mark = CodeToken::assign;

@@ -64,7 +64,7 @@ struct FileRows : FileColumns {
        fetches("i extract p pass-through")},
       {"curl", Operands::fetch, letters("AbcCdDeEFHKmoPQrtTuUwxXyYz"),
        longs("output data header request user user-agent max-time url form cookie cookie-jar "
-             "config upload-file dump-header output-dir"),
+             "config upload-file dump-header output-dir connect-timeout write-out"),
        reads("T upload-file"), writes("o output c cookie-jar D dump-header output-dir"),
        directory("output-dir"), fetches("O remote-name remote-name-all J remote-header-name")},
       {"cut", Operands::read, letters("bcdf"), longs("bytes characters delimiter fields")},

@@ -36,6 +36,14 @@ FindRoots roots_of(const Form& form) {
   return roots;
 }
 
+std::size_t end_of_exec(const Form& form, std::size_t i) {
+  for (; i < form.size; ++i) {
+    const std::string& text = form.words[i].text;
+    if (text == ";" || (text == "+" && form.words[i - 1].text == "{}")) break;
+  }
+  return i;
+}
+
 bool has_test(const Form& form, std::size_t first) {
   for (std::size_t i = first; i + 1 < form.size; ++i) {
     const std::string_view text = form.words[i].text;
@@ -103,7 +111,6 @@ class FindCommand {
   void find_worst();
   bool add_places(std::size_t first);
   void judge_actions(std::size_t i);
-  std::size_t end_of_exec(std::size_t i) const;
   void add_exec(std::size_t first, std::size_t last);
   void add_found(const Form& command, const shell::Word& name);
 
@@ -148,7 +155,7 @@ void FindCommand::judge_actions(std::size_t i) {
       for (std::size_t root = 0; root < starts_.size; ++root)
         use_file(subject_, Use::remove, part_of(starts_.words[root]), true, found_);
     } else if (is_any(text, "-exec", "-execdir", "-ok", "-okdir")) {
-      const std::size_t end = end_of_exec(i + 1);
+      const std::size_t end = end_of_exec(form_, i + 1);
       add_exec(i + 1, end);
       i = end;
     } else if (starts_with(text, "-fprint"sv) || text == "-fls"sv) {
@@ -156,14 +163,6 @@ void FindCommand::judge_actions(std::size_t i) {
         use_file(subject_, Use::write, part_of(form_.words[++i]), false, form_);
     }
   }
-}
-
-std::size_t FindCommand::end_of_exec(std::size_t i) const {
-  for (; i < form_.size; ++i) {
-    const std::string& text = form_.words[i].text;
-    if (text == ";" || (text == "+" && form_.words[i - 1].text == "{}")) break;
-  }
-  return i;
 }
 
 // The command of -exec, with the roots for its first {}, and the worst of them for all others.

@@ -54,9 +54,9 @@ class HostAccess {
 
  private:
   Arguments arguments() const { return {form_, wrapper_.syntax, Order::stop_at_operand}; }
-  bool has_option(const char* option) const {
+  bool has_option(std::string_view option) const {
     for (Arguments each = arguments(); each.next();)
-      if (each.has(option)) return true;
+      if (each.is_option && each.option == option) return true;
     return false;
   }
 

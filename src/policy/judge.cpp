@@ -110,6 +110,12 @@ void judge_pattern(Subject& subject, const Form& form, std::string_view pattern)
   subject.refuse_unknown(form, true);
 }
 
+// The list of users has the name of a program, and is none.
+bool is_user_list(Subject& subject, const shell::Word& word) {
+  return base_name(word.text) == "passwd"sv && word.text.size() > "passwd"sv.size() &&
+         text_of(subject.path_of(part_of(word))) == "/etc/passwd";
+}
+
 // Finds the name of the program. A word that is known in part still shows it when the part behind
 // the last slash is known: "$VENV/bin/python" is some python.
 void judge_form(Subject& subject, const Form& form) {
@@ -138,7 +144,7 @@ void judge_form(Subject& subject, const Form& form) {
     return judge_pattern(subject, form, name);
   }
   run_written_file(subject, form);
-  if (!name.empty()) judge_program(subject, form, name);
+  if (!name.empty() && !is_user_list(subject, word)) judge_program(subject, form, name);
 }
 
 }  // namespace

@@ -27,24 +27,31 @@ struct PolicyOptions {
   bool compat_lists = false;
 
   std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run
-  // Besides `allowed`, and alone when that is empty: commands that only read or print, by these
-  // names:
+  // Besides `allowed`, and alone when that is empty: commands in their usual forms. These read or
+  // print, by these names:
   //   : [ arch b2sum base64 basename break cat cd cksum cmp column comm continue cut df diff
   //   dirname du echo egrep exit expand expr false fgrep file find fold free getconf grep groups
-  //   head hexdump id join jq locale ls lscpu md5sum netstat nl nm nproc od paste pgrep printenv
-  //   printf ps pwd readelf readlink realpath rev rg seq sha1sum sha256sum sha512sum size sleep
-  //   sort ss stat strings tac tail test tr tree true type uname uniq uptime users wait wc which
-  //   who whoami, `command -v`, and any program of the system with --version or --help alone
+  //   head hexdump id join jq locale ls lscpu lsof md5sum netstat nl nm nproc objdump od paste
+  //   pgrep printenv printf ps pwd readelf readlink realpath rev rg seq sha1sum sha256sum sha512sum
+  //   size sleep sort ss stat strings tac tail test tr tree true type uname uniq uptime users wait
+  //   wc which who whoami xxd, `openssl x509`, `command -v`, and any program of the system with
+  //   --version or --help alone
   // Not with words that have them write or start something (sort -o, sort --compress-program,
-  // uniq IN OUT, find -exec and -delete, rg --pre, printf -v ...), nor with words that may become
+  // uniq IN OUT, find -delete, rg --pre, printf -v, nm @FILE ...), nor with words that may become
   // such words in a run: but in [, test and printf a word that is not known passes. Besides:
-  //   sed, awk          whose code writes and starts nothing
+  //   sed, awk          whose code writes and starts nothing; sed -i only for files below the
+  //                     directory where the script starts
+  //   curl              that prints what a server on this host says: GET of localhost
   //   cp, mkdir, touch  and chmod +x, as the targets of redirections are not judged, either
   //   timeout, nohup    what they start must be allowed, by this or by a pattern; so it is behind
   //   time, env         variables that change how a program prints, as CI=1 or LC_ALL=C
+  //   find -exec, xargs what they start must be allowed with whatever words they add to it
   //   sh -lc SCRIPT     and bash, dash and zsh, also of /bin: each command in it must be allowed
   //   pytest, go test,  and `python -m pytest|unittest`, `npm test`, jest, `cargo test`, ctest with
   //   ...               their usual options. They run what lies in the workspace
+  //   . X/bin/activate  and X/bin/python of the workspace for `python`, where a pattern allows
+  //                     python with any words, which may run any file as well
+  //   name=value        alone, of a variable in small letters that programs do not look at
   // Strict mode only.
   bool allow_usual = false;
   std::vector<std::string> blocked = {};         // patterns; what they match is refused

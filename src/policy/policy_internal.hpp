@@ -23,9 +23,9 @@ bool is_option_name(std::string_view option, std::string_view name);
 
 // True if an option is one of these, or abbreviates one.
 bool lists_option(const Names& names, std::string_view option);
-template <class... Options>
-bool abbreviates(std::string_view option, Options... names) {
-  return (is_option_name(option, names) || ...);
+template <std::size_t... Sizes>
+bool abbreviates(std::string_view option, const char (&... names)[Sizes]) {
+  return (is_option_name(option, {names, Sizes - 1}) || ...);
 }
 
 // True if a mode, or an access control list, lets others write, or sets setuid or setgid; or may do
@@ -133,12 +133,12 @@ class Arguments {
   std::size_t at() const { return at_; }
   // True if this is one of these options, or abbreviates one. has() knows no abbreviations.
   bool is(const Names& names) const { return is_option && lists_option(names, option); }
-  template <class... Options>
-  bool is(Options... names) const {
+  template <std::size_t... Sizes>
+  bool is(const char (&... names)[Sizes]) const {
     return is_option && abbreviates(option, names...);
   }
-  template <class... Options>
-  bool has(Options... names) const {
+  template <std::size_t... Sizes>
+  bool has(const char (&... names)[Sizes]) const {
     return is_option && is_any(option, names...);
   }
   // Reads all that is left; gives at().

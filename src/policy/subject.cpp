@@ -81,11 +81,14 @@ PathText Subject::path_from(const PathText& directory, const Part& part, bool la
 }
 
 bool Subject::is_own_path(const Part& part) {
-  if (!is_relative(part) || part.text.find('/') == std::string_view::npos) return false;
-  const PathText path = path_of(part);
+  return is_relative(part) && part.text.find('/') != std::string_view::npos &&
+         lies_inside(path_of(part));
+}
+
+bool Subject::lies_inside(const PathText& path) const {
   for (const std::string_view name : path.names)
     if (is_unknown(name)) return false;
-  if (path.root == PathText::Root::relative) return path.names[0] != ".."sv;
+  if (path.root == PathText::Root::relative) return path.names.empty() || path.names[0] != ".."sv;
   return in_workspace(path);
 }
 

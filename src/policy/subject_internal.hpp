@@ -77,7 +77,9 @@ struct Subject {
   // `last`: what the last name links to, if the script has made that a link.
   PathText path_of(const Part& part, bool last = false) { return path_from(base(), part, last); }
   PathText path_from(const PathText& directory, const Part& part, bool last = false) const;
-  // True if it leads below the place where the script starts, by a relative path with a slash.
+  // True if it is known to lie below the place where the script starts, or in the project there.
+  bool lies_inside(const PathText& path) const;
+  // The same of a relative path with a slash.
   bool is_own_path(const Part& part);
   // True if it lies in the project where the script starts.
   bool in_workspace(const PathText& path) const {
@@ -207,6 +209,8 @@ struct FindRoots {
   std::size_t last = 1;
 };
 FindRoots roots_of(const Form& form);
+// The word that ends the command of -exec, which begins at the word `i`.
+std::size_t end_of_exec(const Form& form, std::size_t i);
 // True if find picks what it finds by name, path, time or owner.
 bool has_test(const Form& form, std::size_t first);
 void peel_find(Subject& subject, const Form& form);

@@ -221,20 +221,24 @@ NameTable file_table();
 // A command that PolicyOptions::allow_usual allows. The rows stand in usual_table.cpp.
 struct UsualProgram {
   enum class Kind : unsigned char {
-    plain,   // only reads or prints, but for the options in `refused`
-    asks,    // where its first word is -v or -V
-    mode,    // makes files executable
-    awk,     // its code starts and writes nothing
-    sed,     // the same
-    shell,   // given a script, whose commands are judged
-    starts,  // starts what is allowed
-    tests,   // runs tests, with no options but `options`
+    plain,    // only reads or prints, but for the options in `refused`
+    asks,     // where its first word is -v or -V
+    mode,     // makes files executable
+    awk,      // its code starts and writes nothing
+    sed,      // the same
+    shell,    // given a script, whose commands are judged
+    starts,   // starts what is allowed
+    finds,    // starts what is allowed with any words, and else as plain
+    repeats,  // the same
+    sources,  // reads the file that activates a virtual environment
+    listed,   // with no options but `options`: tests, for the most part
+    fetches,  // the same, and prints what a server on this host says
   };
   Kind kind = Kind::plain;
   // Some shells read its words as arithmetic, which may run commands: a[$(x)].
   bool counts = false;
-  // Options that are refused; a name with a dash is a whole word. Options that write to a file are
-  // refused as well: FileProgram knows them.
+  // Options that are refused; a name with a dash is a whole word, and @ begins one. Options that
+  // write to a file are refused as well: FileProgram knows them.
   Names refused = {};
   Names options = {};
 };

@@ -2,8 +2,9 @@
 // names them.
 //
 //   Kind::x    what it is, see UsualProgram; plain where nothing is said
-//   refuses    options that are refused; a name with a dash is a whole word
-//   options    of one that runs tests: all that it may have, without their dashes
+//   refuses    options that are refused; a name with a dash is a whole word, and @ any word that
+//              begins with it: a file with options
+//   options    of one that runs tests, and of some others: all that it may have, without dashes
 //   counts     some shells read its words as arithmetic, which may run commands: a[$(x)]
 //
 // Options that write to a file are refused as well: file_table.cpp knows them.
@@ -54,6 +55,11 @@ struct UsualRows : UsualColumns {
   static constexpr const char* cargo_options =
       "all all-features all-targets features lib no-fail-fast no-run p package q quiet release "
       "tests v verbose workspace";
+  static constexpr const char* curl_options =
+      "I S connect-timeout f fail head i include k m max-time o output s show-error silent v w "
+      "write-out";
+  static constexpr const char* x509_options =
+      "dates enddate fingerprint in issuer noout pubkey serial sha1 sha256 startdate subject text";
   static constexpr Row rows[] = {
       {"basename"},
       {"cat"},
@@ -111,7 +117,7 @@ struct UsualRows : UsualColumns {
       {"exit", counts, refuses("v R")},
       {"printf", counts, refuses("v R")},
       {"test", counts, refuses("v R")},
-      {"find", refuses("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls")},
+      {"find", Kind::finds, refuses("-delete -fprint -fprint0 -fprintf -fls")},
       {"rg", refuses("pre hostname-bin z search-zip")},
       {"sort", refuses("T temporary-directory compress-program")},
       {"tree", refuses("R")},
@@ -127,18 +133,21 @@ struct UsualRows : UsualColumns {
       {"locale"},
       {"lscpu"},
       {"netstat"},
-      {"nm", refuses("plugin target")},
+      {"nm", refuses("@ plugin target")},
       {"pgrep"},
       {"ps"},
       {"readelf"},
       {"sha512sum"},
       {"size"},
       {"ss", refuses("K kill D diag")},
-      {"strings", refuses("T target")},
+      {"strings", refuses("@ T target")},
       {"uptime"},
       {"users"},
       {"wait"},
       {"who"},
+      {"lsof", refuses("D")},
+      {"objdump", refuses("@ b target")},
+      {"xxd"},
       {"cp", refuses("l link s symbolic-link p preserve a archive")},
       {"mkdir", refuses("m mode")},
       {"touch"},
@@ -151,27 +160,32 @@ struct UsualRows : UsualColumns {
       {"nohup", Kind::starts},
       {"time", Kind::starts},
       {"env", Kind::starts},
+      {"xargs", Kind::repeats},
       {"command", Kind::asks},
+      {"curl", Kind::fetches, options(curl_options)},
+      {"openssl x509", Kind::listed, options(x509_options)},
+      {".", Kind::sources},
+      {"source", Kind::sources},
       {"sh", Kind::shell},
       {"bash", Kind::shell},
       {"dash", Kind::shell},
       {"zsh", Kind::shell},
-      {"pytest", Kind::tests, options(pytest_options)},
-      {"python -m pytest", Kind::tests, options(pytest_options)},
-      {"python3 -m pytest", Kind::tests, options(pytest_options)},
-      {"python -m unittest", Kind::tests, options(unittest_options)},
-      {"python3 -m unittest", Kind::tests, options(unittest_options)},
-      {"npm test", Kind::tests, options("s silent if-present")},
-      {"npm run test", Kind::tests, options("s silent if-present")},
-      {"pnpm test", Kind::tests, options("s silent")},
-      {"yarn test", Kind::tests, options("s silent")},
-      {"jest", Kind::tests, options(jest_options)},
-      {"npx jest", Kind::tests, options(jest_options)},
-      {"go test", Kind::tests, options(go_options)},
-      {"go vet", Kind::tests, options("v tags")},
-      {"cargo test", Kind::tests, options(cargo_options)},
-      {"cargo check", Kind::tests, options(cargo_options)},
-      {"ctest", Kind::tests, options("E L N R V j output-on-failure parallel verbose")},
+      {"pytest", Kind::listed, options(pytest_options)},
+      {"python -m pytest", Kind::listed, options(pytest_options)},
+      {"python3 -m pytest", Kind::listed, options(pytest_options)},
+      {"python -m unittest", Kind::listed, options(unittest_options)},
+      {"python3 -m unittest", Kind::listed, options(unittest_options)},
+      {"npm test", Kind::listed, options("s silent if-present")},
+      {"npm run test", Kind::listed, options("s silent if-present")},
+      {"pnpm test", Kind::listed, options("s silent")},
+      {"yarn test", Kind::listed, options("s silent")},
+      {"jest", Kind::listed, options(jest_options)},
+      {"npx jest", Kind::listed, options(jest_options)},
+      {"go test", Kind::listed, options(go_options)},
+      {"go vet", Kind::listed, options("v tags")},
+      {"cargo test", Kind::listed, options(cargo_options)},
+      {"cargo check", Kind::listed, options(cargo_options)},
+      {"ctest", Kind::listed, options("E L N R V j output-on-failure parallel verbose")},
   };
 };
 

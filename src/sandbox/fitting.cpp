@@ -2,6 +2,7 @@
 
 #include "sandbox/builder_internal.hpp"
 #include "sandbox/grants_internal.hpp"
+#include "sandbox/sandbox_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"

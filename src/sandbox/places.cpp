@@ -4,6 +4,7 @@
 #include "sandbox/grants_internal.hpp"
 #include "sandbox/namespaces_internal.hpp"
 #include "sandbox/plan_internal.hpp"
+#include "sandbox/sandbox_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"

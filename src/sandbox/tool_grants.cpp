@@ -60,7 +60,7 @@ bool ToolGrants::is_never_granted(const std::string& path) const {
 }
 
 bool ToolGrants::is_bin(const std::string& path) {
-  return is_any(base_name(path), "bin"sv, "sbin"sv, "shims"sv, ".bin"sv);
+  return is_any(base_name(path), "bin", "sbin", "shims", ".bin");
 }
 
 bool ToolGrants::lies_among_tools(std::string_view path) {

@@ -118,14 +118,12 @@ std::size_t ShellValue::put(std::string_view subscript, ShellText text) {
   return passed;
 }
 
-void ShellVariable::merge(ShellValue value) {
+void ShellVariable::merge(const ShellValue& value) {
   for (const ShellValue& known : values)
     if (known == value) return;
-  if (values.size() == max_values) {
-    values.clear();
-    value = unknown_scalar();
-  }
-  values.push_back(std::move(value));
+  const bool fits = values.size() < max_values;
+  if (!fits) values.clear();
+  values.push_back(fits ? ShellValue(value) : unknown_scalar());
 }
 
 std::size_t ShellVariable::size() const {

@@ -2,6 +2,8 @@
 
 #include "shell/builtins_internal.hpp"
 
+#include "base/names_internal.hpp"
+
 namespace codeexec {
 inline namespace v0_1 {
 
@@ -117,7 +119,7 @@ ShellVerb shell_verb_of(std::string_view name) {
   std::size_t low = 0, high = std::size(known_verbs);
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
-    const int order = std::string_view(known_verbs[middle].name).compare(name);
+    const int order = order_of(known_verbs[middle].name, name);
     if (order == 0) return known_verbs[middle].verb;
     if (order < 0)
       low = middle + 1;

@@ -34,6 +34,7 @@ void ShellFiles::write(const std::string& path, shell::Input text, bool append) 
     any_.kind = shell::Input::Kind::unknown;
     return;
   }
+  written_[place_of_name(path)] = true;
   Texts& texts = files_[path];
   const bool known = text.kind == shell::Input::Kind::known;
   const bool was_run = run_[place_of_name(path)] && known && text.text.size() > 0;

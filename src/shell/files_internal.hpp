@@ -28,6 +28,12 @@ class ShellFiles {
   void note_run(std::string_view word) {
     if (!has_nul(word)) run_[place_of_name(word)] = true;
   }
+  // False: the script has written no file that this path may name, wherever it leads from.
+  bool may_have(std::string_view path) const {
+    const std::string_view name = base_name(path);
+    return written_[place_of_name(name)] || name.empty() || name == "."sv || name == ".."sv ||
+           any_.kind == shell::Input::Kind::unknown;
+  }
   // The texts of a file, the newest first; null: the script has not written it.
   const shell::Input* find(const std::string& path) const;
   // Gives a file a text, which may be unknown.
@@ -52,7 +58,8 @@ class ShellFiles {
   shell::Input any_ = {};  // once there are too many files
   std::size_t bytes_ = 0;
   std::uint64_t version_ = 0;
-  std::array<bool, most_places> run_ = {};
+  std::bitset<most_places> run_ = {};
+  std::bitset<most_places> written_ = {};
 };
 
 }  // namespace inner

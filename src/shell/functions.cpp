@@ -162,10 +162,12 @@ void ShellNames::call_once(ShellRunner& runner, std::uint32_t function,
     if (activation.recurs)
       for (const ShellValue& value : variable.values) activation.carried[name].merge(value);
     std::vector<ShellValue> former;
-    if (variable.late) former = walk.scopes.find(name).values;
-    // A former value that the script has not set is left out: with it, the variable would be
-    // unknown in all that follows.
-    if (former == ShellScopes::initial(name).values) former.clear();
+    if (variable.late) {
+      former = walk.scopes.find(name).values;
+      // A former value that the script has not set is left out: with it, the variable would be
+      // unknown in all that follows.
+      if (former == ShellScopes::initial(name).values) former.clear();
+    }
     if (former.size() + variable.values.size() > max_former) {
       former.clear();
       former.push_back(ShellValue(walk.scopes.unknown));

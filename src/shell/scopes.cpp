@@ -52,16 +52,21 @@ void ShellScopes::assign(std::string_view name, ShellValue&& value) {
   set(name, std::move(variable));
 }
 
+ShellVariable& ShellScopes::place_of(std::string_view name) {
+  const auto at = variables_.lower_bound(name);
+  if (at != variables_.end() && at->first == name) return at->second;
+  return variables_.emplace_hint(at, std::string(name), ShellVariable())->second;
+}
+
 void ShellScopes::set(std::string_view name, ShellVariable&& variable) {
-  const std::string key(name);
-  ShellVariable& place = variables_[key];
+  ShellVariable& place = place_of(name);
   Frame* const frame = frames_.empty() ? nullptr : &frames_.back();
   variable.late = false;
   if (frame != nullptr) {
     const bool first = place.values.empty() || place.frame != frame->id;
     variable.late = first ? frame->keeps && left != ShellLeft::nothing : place.late;
     if (first || frame->keeps)
-      (first ? frame->former : frame->between).emplace_back(key, std::move(place));
+      (first ? frame->former : frame->between).emplace_back(std::string(name), std::move(place));
   }
   place = std::move(variable);
   place.frame = frame != nullptr ? frame->id : 0;
@@ -69,6 +74,10 @@ void ShellScopes::set(std::string_view name, ShellVariable&& variable) {
 
 void ShellScopes::set(const ShellChanges& changes) {
   for (const auto& [name, variable] : changes) set(name, ShellVariable(variable));
+}
+
+void ShellScopes::set(ShellChanges&& changes) {
+  for (auto& [name, variable] : changes) set(name, std::move(variable));
 }
 
 void ShellScopes::set_unknown(std::string_view name) {
@@ -120,8 +129,7 @@ ShellVariable& ShellScopes::read(std::string_view name) {
 }
 
 ShellVariable& ShellScopes::find(std::string_view name) {
-  const std::string key(name);
-  ShellVariable& variable = variables_[key];
+  ShellVariable& variable = place_of(name);
   if (variable.values.empty()) variable = initial(name);
   return variable;
 }

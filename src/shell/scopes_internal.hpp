@@ -54,6 +54,7 @@ class ShellScopes {
   void assign(std::string_view name, ShellValue&& value);
   void set(std::string_view name, ShellVariable&& variable);
   void set(const ShellChanges& changes);
+  void set(ShellChanges&& changes);
   void set_unknown(std::string_view name);
   // Adds values to those that variables may have.
   void add(std::string_view name, const ShellValue& value);
@@ -128,6 +129,8 @@ class ShellScopes {
     bool widened = false;
   };
 
+  // The variable; without values where it is not there.
+  ShellVariable& place_of(std::string_view name);
   // Each value of each variable, with the others not known.
   void report_each(FunctionRef<void()> report);
   bool next_choice();

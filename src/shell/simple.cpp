@@ -35,6 +35,7 @@ void ShellSimple::run() {
       output.text.resize(from);
     }
   });
+  if (branches.size() == 1) return walk_.scopes.set(std::move(branches.front()));
   walk_.scopes.merge(branches, false);
   if (!differs) return;
   output.text.resize(written);
@@ -82,6 +83,7 @@ void ShellSimple::expand_words(std::vector<shell::Word>& out) {
   ShellBudget& budget = walk_.budget;
   ShellExpander expander(runner_, out, false);
   bool declares = false, named = false;
+  out.reserve(out.size() + size(node_.words));
   for (std::size_t i = 0; i < size(node_.words) && !budget.stopped(); ++i) {
     const std::uint32_t index = walk_.item(node_.words, i);
     const bool single = declares && is_assignment(index);

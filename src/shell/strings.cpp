@@ -85,7 +85,9 @@ void ShellRunner::write_redirected(const std::vector<shell::Redirection>& redire
 
 void ShellRunner::find_text(shell::Word& word) const {
   if (word.process || !word.known() || walk.files.empty()) return;
-  word.printed = walk.files.find(file_key(word.text));
+  // A directory of several is chosen before the values of other variables, whatever the word is.
+  walk.scopes.value_of(work_dir_key);
+  if (walk.files.may_have(word.text)) word.printed = walk.files.find(file_key(word.text));
 }
 
 bool ShellRunner::steers_programs(std::string_view name) {

@@ -156,6 +156,17 @@ struct ShellSyntax {
   std::vector<std::uint32_t> pending = {};    // lists under construction
   std::vector<ShellPart> pending_parts = {};  // words under construction
 
+  // Makes room for the tree of a script, as far as that is small: most have a line or two.
+  void expect(std::size_t bytes) {
+    const std::size_t most = std::min(bytes, std::size_t{512});
+    parts.reserve(most / 5 + 4);
+    words.reserve(most / 6 + 4);
+    nodes.reserve(most / 12 + 4);
+    lists.reserve(most / 5 + 8);
+    pending.reserve(8);
+    pending_parts.reserve(4);
+  }
+
   // Keeps a text that is not in the script as it stands.
   std::string_view keep(std::string text) {
     texts.push_back(std::move(text));

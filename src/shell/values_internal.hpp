@@ -71,12 +71,23 @@ struct ShellVariable {
   bool late = false;  // in a change: the body may have been left before this was assigned
 
   // Adds a value, unless it is there.
-  void merge(ShellValue value);
+  void merge(const ShellValue& value);
   // About the bytes that it takes.
   std::size_t size() const;
 };
 
-using ShellVariables = std::map<std::string, ShellVariable, std::less<>>;
+// Short names first, then those with a lesser last byte: most differ in one of them.
+struct ShellNameOrder {
+  using is_transparent = void;
+  bool operator()(std::string_view left, std::string_view right) const {
+    if (left.size() != right.size()) return left.size() < right.size();
+    if (left.empty() || left.back() != right.back())
+      return !left.empty() && left.back() < right.back();
+    return left < right;
+  }
+};
+
+using ShellVariables = std::map<std::string, ShellVariable, ShellNameOrder>;
 // Variables that a stretch of the walk has changed.
 using ShellChanges = std::list<std::pair<std::string, ShellVariable>>;
 

@@ -55,6 +55,7 @@ Outcome walk(std::string_view script, const Options& options,
     budget.stop(ErrorCode::parse, "NUL byte"sv, nul);
   } else {
     walk.syntax.most_simple = options.limits.max_written;
+    walk.syntax.expect(script.size());
     walk.lastpipe = script.find("lastpipe") != std::string_view::npos;
     if (!options.work_dir.empty())
       walk.scopes.assign(work_dir_key, scalar_value({options.work_dir}));

@@ -55,9 +55,9 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (runs_commands && !policy.allowed.empty())
     say(text, "Only commands that match one of these patterns may run: % .%%",
         {to_utf8(joined(policy.allowed, "  "sv)),
-         usual.empty() ? "" : " So may, to read or print: ", usual});
+         usual.empty() ? "" : " So may, in their usual forms: ", usual});
   else if (runs_commands && !usual.empty())
-    say(text, "Only these commands may run, to read or print: %", {usual});
+    say(text, "Only these commands may run, in their usual forms: %", {usual});
   if (runs_commands && !policy.blocked.empty())
     say(text, "Commands that match one of these patterns are refused: % .",
         {to_utf8(joined(policy.blocked, "  "sv))});

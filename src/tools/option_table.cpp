@@ -111,8 +111,8 @@ constexpr Option server_rows[] = {
     of_policy<&PolicyOptions::allow_usual>("allow-usual")
         .in(Option::policy)
         .often()
-        .help("allow cd, cat, grep, pytest and such, besides. Only as they are usual; alone, or "
-              "beside --allowed-commands"),
+        .help("allow cd, cat, grep, sed and such in their usual forms, besides. Also tests, as "
+              "pytest, which run what lies in the workspace; alone, or beside --allowed-commands"),
     of_policy<&PolicyOptions::blocked>("blocked-commands")
         .value("PATTERN...")
         .in(Option::policy)

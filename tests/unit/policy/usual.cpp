@@ -28,11 +28,7 @@ TEST_CASE("policy: usual: sed that only prints") {
           "sed -E 's|a[^b]+|\\1|2p' a", "sed '/^#/d;s/ *$//' a b", "sed -n '/a/,/b/{s/x/y/;p}' a",
           "sed -n '5p;10q' a", "sed -e :a -e '$!{N;ba' -e '}' a", "sed y/abc/xyz/"});
   refuses(usual(), "allowed-commands",
-          {"sed -i s/a/b/ a",
-           "sed -n -i p a",
-           "sed -ni p a",
-           "sed --in-place s/a/b/ a",
-           "sed --in s/a/b/ a",
+          {"sed --in s/a/b/ a",
            "sed 's/a/b/w out' a",
            "sed 'w out' a",
            "sed -n '1w out' a",
@@ -55,11 +51,36 @@ TEST_CASE("policy: usual: sed that only prints") {
 
            "sed '/a/Ie id' a",
            "sed '\\,x,w out' a",
-           "sed p -i a",
            "sed 's/a/b/;w out' a",
            "sed 's/a/b/\nw out' a",
 
            "./sed p"});
+}
+
+TEST_CASE("policy: usual: sed -i changes files in the workspace") {
+  const auto passes_at = [](const char* place, const char* command) {
+    return usual().judge(command, place, false).verdict.allowed;
+  };
+  for (const char* const place : {"", "/srv/project"})
+    for (const char* const command :
+         {"sed -i s/a/b/ a", "sed -n -i p a", "sed -ni p a", "sed --in-place s/a/b/ a b",
+          "sed --in-place=.bak s/a/b/ a", "cd lib && sed -i -e s/a/b/ -e 1d ./a ./*.c ../b",
+          "sed -i 's/a/b/' src/*.c"})
+      CHECK_MESSAGE(passes_at(place, command), std::string(command));
+  CHECK(passes_at("/srv/project", "sed -i s/a/b/ /srv/project/a"));
+  for (const char* const place : {"", "/srv/project"})
+    for (const char* const command :
+         {"sed -i s/a/b/ ../a", "sed -i s/a/b/ /srv/other", "cd .. && sed -i s/a/b/ a",
+          "cd $X && sed -i s/a/b/ a", "sed -i s/a/b/ a $X", "sed -i s/a/b/ \"$X\"",
+          "sed -i s/a/b/ lib/../../a", "sed -i s/a/b/ ~/a", "sed -i s/a/b/ <(ls)",
+          // What stands behind the i is kept as the end of a name: the next word is the script.
+          "sed -iep 'w out' a", "sed -ies/a/b/ '1e id' a", "sed -i.bak s/a/b/ a",
+          "sed --in-place=/tmp/x p a", "sed --in-place=../* p a", "sed -i '' 'w out' a",
+          "sed -i 's/a/b/w out' a", "sed -i 1eid a", "sed -i -f x a", "sed -i"})
+      CHECK_MESSAGE(!passes_at(place, command), std::string(command));
+  // Where no project lies, nothing is a file of the workspace.
+  for (const char* const place : {"/", "/etc", "/usr/lib"})
+    CHECK_MESSAGE(!passes_at(place, "sed -i s/a/b/ a"), std::string(place));
 }
 
 TEST_CASE("policy: usual: awk that starts and writes nothing") {
@@ -87,33 +108,117 @@ TEST_CASE("policy: usual: what starts an allowed command") {
                   "command -v git", "PYTHONUNBUFFERED=1 timeout 5 python x.py", "nosuch --version",
                   "git --help"});
   refuses(policy, "allowed-commands",
-          {"timeout 60 rm x",
-           "timeout \"$X\" python x",
-           "nohup ./x",
-           "nohup nohup rm x",
-           "env PATH=. make",
-           "env LD_PRELOAD=./x ls",
-           "env -S 'rm x'",
-           "env -i make",
-           "env X=1 make",
-           "PYTHONPATH=. python x.py",
-           "CI=$X python x.py",
-           "CI=1 rm x",
+          {"timeout 60 rm x", "timeout \"$X\" python x", "nohup ./x", "nohup nohup rm x",
+           "env PATH=. make", "env LD_PRELOAD=./x ls", "env -S 'rm x'", "env -i make",
+           "env X=1 make", "PYTHONPATH=. python x.py", "CI=$X python x.py", "CI=1 rm x",
 
-           "xargs rm",
+           "command rm x", "./x --version", "a/b --help", "rm --version x", "time rm x",
+           "timeout 5 nohup env CI=1 rm x"});
+}
+
+TEST_CASE("policy: usual: what find and xargs start is allowed with any words") {
+  const Policy policy = usual({"python.*", "git diff"});
+  passes(policy, {"xargs cat", "ls | xargs -0 -r -n 1 -P 4 grep -l x",
+                  "ls | xargs -I{} echo a {} b", "xargs --max-args=2 head", "xargs timeout 5 cat",
+                  "xargs python x.py", "find . -name '*.c' -exec grep -n x {} +",
+                  "find . -type f -exec head -n 1 {} \\; -exec wc -l '{}' ';'",
+                  "find \"./$X\" -execdir ls -l {} ';' -print", "find . -exec python x.py {} ';'",
+                  "find . -exec timeout 5 cat {} ';'"});
+  refuses(policy, "allowed-commands",
+          {"xargs rm",
            "xargs sort",
+           "xargs uniq",
+           "xargs sed -n p",
+           "xargs chmod +x a",
            "xargs sh -c id",
-           "xargs -I{} cat {}",
            "xargs",
            "xargs -a x cat",
+           "xargs --process-slot-var=PATH cat",
+           "xargs -o cat",
+
            "xargs find",
-           "xargs timeout 5 cat",
-           "command rm x",
-           "./x --version",
-           "a/b --help",
-           "rm --version x",
-           "time rm x",
-           "timeout 5 nohup env CI=1 rm x"});
+           "xargs env CI=1",
+           "xargs timeout 5",
+           "xargs git diff",
+           "xargs xargs rm",
+           "find . -exec rm {} +",
+           "find . -exec cat {} + -delete",
+           "find . -exec cat {} ';' -exec rm {} ';'",
+           "find . -exec cat \"$X\" -exec rm {} ';'",
+           "find . -exec sort -o {} ';'",
+           "find . -exec uniq {} +",
+           "find cat -exec {} ';'",
+           "find . -exec sed -i 1d {} +",
+           "find . -exec sh -c 'ls {}' ';'",
+           "find . -exec",
+           "find $X -exec cat {} ';'",
+           "find . -ok rm {} ';'"});
+}
+
+TEST_CASE("policy: usual: curl prints what a server on this host says") {
+  passes(usual(),
+         {"curl localhost", "curl -s http://localhost:8000/a?b=1", "curl -sSf -m 5 127.0.0.1:80/",
+          "curl -o /dev/null -w '%{http_code}' -s 'http://[::1]:1/'",
+          "curl -I https://localhost/a/b\"$X\"",
+          "curl -s --max-time 5 --connect-timeout 2 http://localhost | jq ."});
+  refuses(usual(), "allowed-commands",
+          {"curl",
+           "curl http://example.com",
+           "curl localhost example.com",
+           "curl http://localhost.example.com",
+           "curl http://localhost@example.com/",
+           "curl http://localhost:80@example.com/",
+           "curl http://https://localhost/",
+           "curl 127.0.0.1.example.com",
+           "curl \"localhost$X\"",
+           "curl \"http://localhost:$X/\"",
+           "curl http://$X/",
+           "curl localhost/ $X",
+           "curl ${X:-localhost}",
+           "curl -L localhost",
+           "curl -o a localhost",
+           "curl -oa localhost",
+           "curl --output a localhost",
+           "curl --outp a localhost",
+           "curl -O localhost/a",
+           "curl -X POST localhost",
+           "curl -d x localhost",
+           "curl -T a localhost",
+           "curl -K a localhost",
+           "curl -x evil localhost",
+           "curl -w @a localhost",
+           "curl -w '%output{a}' localhost",
+           "curl -w \"$X\" localhost",
+           "curl --unix-socket a localhost",
+           "curl --proto file localhost",
+           "curl file://localhost/a",
+           "curl -sLS localhost",
+           "curl --next localhost"});
+}
+
+TEST_CASE("policy: usual: a virtual environment, where python may run anything") {
+  const Policy policy = usual({"python.*", "pip install .*"});
+  passes(policy,
+         {". .venv/bin/activate && python x.py", "source venv/bin/activate; pip install x",
+          "./.venv/bin/python -m x", ".venv/bin/pip install x", "nohup venv/bin/python x &"});
+  refuses(policy, "allowed-commands",
+          {". ./activate", ". venv/bin/activate x", ". \"$X/bin/activate\"",
+           ". venv/bin/activate.sh", ". x", "venv/bin/x", "venv/bin/pip list", "./python x",
+           "/opt/x/bin/python x", "../venv/bin/python x", "~/venv/bin/python x",
+           "venv/lib/python x", "PATH=. .venv/bin/python x"});
+  // Where python may not run anything, that may not be activated which does.
+  for (const char* const pattern : {"git.*", "python x.py", "python -m .*"})
+    refuses(usual({pattern}), "allowed-commands",
+            {". .venv/bin/activate", "source .venv/bin/activate", ".venv/bin/python x.py"});
+}
+
+TEST_CASE("policy: usual: variables of the script's own") {
+  passes(usual(), {"n=1", "n=$(ls | wc -l); echo $n", "a_1=x b=$X",
+                   "i=1; while [ $i -le 3 ]; do i=$((i+1)); done"});
+  refuses(usual(), "allowed-commands",
+          {"N=1", "PATH=.", "n=1 N=1", "http_proxy=x", "npm_config_x=1", "path=.", "fpath=.",
+           "aliases=x", "dis_aliases=x", "functions=x", "commands=x", "options=x", "n=1 ls",
+           "n=$(rm x)", "x='b[$(id)]'; [ x -eq 1 ]", "x='b[`id`]'", "n[1]=x"});
 }
 
 TEST_CASE("policy: usual: each command of a script for a shell needs to be allowed") {
@@ -148,6 +253,11 @@ TEST_CASE("policy: usual: tests by their usual options, and what makes files as 
                    "cp -r a b",
                    "chmod +x a.sh",
                    "ps aux",
+                   "xxd a",
+                   "xxd -r -p a",
+                   "lsof -i :80",
+                   "objdump -d a",
+                   "openssl x509 -in a -noout -text",
                    "file a",
                    "timeout 60 pytest -q"});
   refuses(usual(), "allowed-commands",
@@ -182,6 +292,18 @@ TEST_CASE("policy: usual: tests by their usual options, and what makes files as 
            "chmod -R +x a",
            "chmod +x",
            "chmod +x $X",
+           "chmod +x a -v b",
+           "chmod +x a $X",
+           "xxd a b",
+           "xxd -r a b",
+           "lsof -D b",
+           "nm @a",
+           "strings @a",
+           "objdump @a",
+           "objdump @$X",
+           "openssl x509 -in a -out b",
+           "openssl x509 -engine x -in a",
+           "openssl enc -in a",
            "file -C -m x",
            "ss -K",
            "strings -T x a"});

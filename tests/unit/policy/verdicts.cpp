@@ -320,7 +320,6 @@ TEST_CASE("policy: the usual commands pass beside an allowed list where they onl
            "./cat a",
            "c?t a",
            "env cat a",
-           "xargs cat",
            "tee a",
            "command cat a",
            "cat() { rm a; }; cat",
@@ -350,9 +349,6 @@ TEST_CASE("policy: the usual commands pass beside an allowed list where they onl
            "uniq *.c",
            "uniq a >(cat)",
            "find . -delete",
-           "find . -exec cat {} +",
-           "find . -name x -execdir cat {} ';'",
-           "find . -ok cat {} ';'",
            "find . -fprint a",
            "find . -fprintf a %p",
            "find . -fls a",
@@ -390,14 +386,14 @@ TEST_CASE("policy: the usual commands pass beside an allowed list where they onl
   options.allow_usual = true;
   passes(strict(options), {"cd x && cat a"});
   refuses(strict(options), "allowed-commands", {"git status", "f() { cat a; }"});
-  CHECK(
-      strict(options)
-          .judge("git status"sv)
-          .verdict.message.find(
-              "Command not in allowed list. Allowed patterns: none; and to read or print: basename "
-              "cat cd ") == 0);
+  CHECK(strict(options)
+            .judge("git status"sv)
+            .verdict.message.find(
+                "Command not in allowed list. Allowed patterns: none; and in their usual forms: "
+                "basename "
+                "cat cd ") == 0);
   const std::string message = policy.judge("ls; rm a"sv).verdict.message;
-  CHECK(message.find("git( .*)?; and to read or print: basename cat cd ") != std::string::npos);
+  CHECK(message.find("git( .*)?; and in their usual forms: basename cat cd ") != std::string::npos);
   CHECK(message.find(" more (not allowed: rm a)") != std::string::npos);
   options.compat = true;
   const auto compat = Policy::create(options);

@@ -75,10 +75,10 @@ TEST_CASE("nothing sends the model to a tool that is disabled") {
   CHECK(has(followed, "start_background_shell (at most 10 at a time)."));
   CHECK(!has(followed, "get_background_shell_output"));
   CHECK(has(told({"--disable-tool", "execute_command", "start_background_shell"}), "are refused"));
-  CHECK(
-      has(told({"--allow-usual"}), "Only these commands may run, to read or print: basename cat "));
+  CHECK(has(told({"--allow-usual"}),
+            "Only these commands may run, in their usual forms: basename cat "));
   CHECK(has(told({"--allow-usual", "--allowed-commands", "git.*"}),
-            "may run: git.* . So may, to read or print: basename cat "));
+            "may run: git.* . So may, in their usual forms: basename cat "));
   CHECK(told({"--disable-tool", "execute_command", "start_background_shell", "execute_code",
               "--allowed-commands", "git .*", "--blocked-commands", "git push.*", "--delete-guard",
               "--running-time", "5"}) == "");
