@@ -455,6 +455,9 @@ class Executor {
   Expected<void> set_up(const ExecutorOptions& options, const ExecutorWings& wings,
                         const std::vector<std::string>& secrets = {},
                         FilesElsewhere* elsewhere = nullptr);
+  // Has the guard judge what commands have written, where these rules let them write, when a later
+  // one runs it. Called before there is a copy.
+  void judge_files(const PathRules& rules, std::shared_ptr<const MovedDirectory> moved) const;
 
  private:
   // Turns an admitted command into the process that carries it out.

@@ -134,6 +134,15 @@ struct Target {
   std::string directory = {};           // of a pattern: where all it can ever stand for lies
 };
 
+// When the kernel last changed what it keeps of a file. No command can set it back.
+inline const timespec& change_time(const struct stat& status) {
+#if defined(__APPLE__)
+  return status.st_ctimespec;
+#else
+  return status.st_ctim;
+#endif
+}
+
 // Files that the user's own tools run or obey later, outside of any sandbox, as they are at one
 // moment: in each of some directories, those that LocalOptions::watch_files names. What the kernel
 // keeps of a file shows a change: no command can set back st_ctime.

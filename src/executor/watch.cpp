@@ -130,11 +130,10 @@ bool WatchedFiles::is_another(const std::pair<const std::string, std::string>& k
 std::string WatchedFiles::print_of(const struct stat& status) {
 #if defined(__APPLE__)
   const timespec& modified = status.st_mtimespec;
-  const timespec& changed = status.st_ctimespec;
 #else
   const timespec& modified = status.st_mtim;
-  const timespec& changed = status.st_ctim;
 #endif
+  const timespec& changed = change_time(status);
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
   const std::uint64_t print[] = {
       number(status.st_dev),    number(status.st_ino),  number(status.st_mode & S_IFMT),

@@ -11,17 +11,18 @@ inline namespace v0_1 {
 
 namespace {
 
-// The code in a file that the script has written.
+// The code in a file that the script or an earlier command has written.
 void read_code_file(Subject& subject, Language language, const Form& form,
                     const shell::Word& word) {
   if (form.holes) return;
   subject.run.push_back(word.text);
-  for (const shell::Input* each = word.printed; each != nullptr; each = each->also) {
-    if (each->kind == shell::Input::Kind::known)
-      read_code(subject, language, each->text, form, word, true);
+  each_text(subject, word, [&](const shell::Input& text, std::string_view file) {
+    const Form runs = subject.in_file(form, file);
+    if (text.kind == shell::Input::Kind::known)
+      read_code(subject, language, text.text, runs, word, true);
     else
-      subject.refuse_opaque(form, word, "its code is not known before it runs"sv);
-  }
+      subject.refuse_opaque(runs, word, "its code is not known before it runs"sv);
+  });
 }
 
 }  // namespace
@@ -84,8 +85,7 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
 
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
                const shell::Word& word, bool page, std::string_view given) {
-  Form unknown = form;
-  unknown.holes = form.holes && !is_blank_or_unknown(code);
+  const Form unknown = form.reading(!is_blank_or_unknown(code));
   const CodeFindings findings = find_starts(language, code, page, given);
   // What comes in is refused where it comes from.
   if (!page && (findings.opaque || is_blank_or_unknown(code)))

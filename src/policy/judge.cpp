@@ -159,6 +159,7 @@ void Judge::visit(const shell::Visit& visit) {
     case_.collected->commands.push_back(simple_command(command));
 
   const Form whole = subject.whole();
+  case_.in_file = whole.file;
   if (command.fork_bomb && case_.wants(Rule::fork_bomb))
     case_.refuse(Rule::fork_bomb, command.begin, command.end, shown(join(whole)));
   for (const shell::Redirection& redirection : command.redirections)
@@ -169,12 +170,15 @@ void Judge::visit(const shell::Visit& visit) {
   // Judging a form may add others to the end of the list.
   for (const Form& form : subject.forms) {
     if (case_.too_complex) break;
+    case_.in_file = form.file;
     // A call of the script's own function: the commands in its body are visited by themselves.
     if (!command.own || form.level) judge_form(subject, form);
     check_listed(subject, form);
   }
+  case_.in_file = whole.file;
   if (!command.tolerant && !command.holes && !command.compound && !case_.terms.allows_all())
     check_allowed(subject);
+  case_.in_file = {};
 }
 
 }  // namespace inner

@@ -187,7 +187,7 @@ struct Policy::Compiled {
     if (compat)
       judgement.verdict = only.check_compat(command);
     else
-      only.check_strict(command, {}, {}, false, judgement);
+      only.check_strict(command, {}, {{}, {}}, false, judgement);
     return allows ? judgement.verdict.allowed : judgement.verdict.rule == listed_name(false);
   }
   Expected<void> check_examples(const PolicyOptions& options) const {
@@ -212,34 +212,47 @@ struct Policy::Compiled {
     return {};
   }
 
+  // What a script does beside what its text says.
+  struct Setting {
+    std::string_view work_dir = {};
+    const FileTexts& texts;
+  };
   // `of_code`: it stands for code, and the allow list is not asked.
-  void check_strict(std::string_view script, std::string_view input, std::string_view work_dir,
+  void check_strict(std::string_view script, std::string_view input, const Setting& setting,
                     bool in_full, Judgement& judgement, bool of_code = false) const {
     const Terms terms = this->terms(of_code);
-    Case judged = {terms, script};
-    judged.collected = in_full ? &judgement : nullptr;
-    shell::Options options;
     // The code of a command may be as long as a command.
     constexpr std::size_t longest_input = std::size_t{1} << 20;
+    shell::Options options;
     if (!input.empty())
       options.input = known_input(input, of_code ? max_command_bytes : longest_input);
-    start_in(work_dir, judged, options);
-    judgement.verdict = judge_walks(judged, options);
-    judgement.complete = judged.understood;
+    judge_with_files(setting, [&](EarlierFiles* files) {
+      judgement.commands.clear();
+      judgement.files.clear();
+      Case judged = {terms, script};
+      judged.collected = in_full ? &judgement : nullptr;
+      judged.files = files;
+      judgement.verdict = judge_walks(judged, options, setting.work_dir);
+      judgement.complete = judged.understood;
+      return &judgement.verdict;
+    });
   }
   // What a script runs that reads this.
-  ReadVerdict check_reading(std::string_view script, std::string_view work_dir,
+  ReadVerdict check_reading(std::string_view script, const Setting& setting,
                             const shell::Input& input) const {
     const Terms terms = this->terms();
-    Case judged = {terms, script};
-    judged.may_go_on = true;
     shell::Options options;
     options.input = input;
-    start_in(work_dir, judged, options);
     ReadVerdict found;
-    found.verdict = judge_walks(judged, options);
-    found.reader = judged.reader;
-    found.open = judged.open;
+    judge_with_files(setting, [&](EarlierFiles* files) {
+      Case judged = {terms, script};
+      judged.may_go_on = true;
+      judged.files = files;
+      found.verdict = judge_walks(judged, options, setting.work_dir);
+      found.reader = judged.reader;
+      found.open = judged.open;
+      return &found.verdict;
+    });
     return found;
   }
   // False: nothing that a command does would be refused or asked about.
@@ -259,18 +272,29 @@ struct Policy::Compiled {
             asked,
             &reasons};
   }
-  static void start_in(std::string_view work_dir, Case& judged, shell::Options& options) {
-    if (!starts_with(work_dir, "/"sv)) return;
-    options.work_dir = std::string(work_dir);
-    if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
-    judged.workspace = is_workspace(judged.start);
+  // With the files of earlier commands; once more without, if it is these that are too much.
+  static void judge_with_files(const Setting& setting,
+                               FunctionRef<const Verdict*(EarlierFiles*)> judge) {
+    EarlierFiles files(setting.texts);
+    const Verdict& verdict = *judge(setting.texts ? &files : nullptr);
+    if (verdict.rule == "command-too-complex" && files.any()) judge(nullptr);
   }
   // As bash reads the script, and once more as a POSIX shell does where that makes a difference.
-  Verdict judge_walks(Case& judged, shell::Options& options) const {
+  Verdict judge_walks(Case& judged, shell::Options& options, std::string_view work_dir) const {
+    options.dialect = shell::Dialect::bash;
+    if (starts_with(work_dir, "/"sv)) {
+      options.work_dir = std::string(work_dir);
+      if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
+      judged.workspace = is_workspace(judged.start);
+    }
     const shell::Outcome outcome = walk_once(judged, options);
     if (judged.too_complex || !outcome.complete) judged.understood = false;
     judged.open = outcome.open;
     const bool goes_on = judged.may_go_on && outcome.open && outcome.error.code == ErrorCode::parse;
+    // What a file surely does stands, although the rest of it is too much.
+    const bool found = judged.files && judged.files->any() && judged.rank < no_rank;
+    const bool limit = outcome.error.code == ErrorCode::limit || judged.too_complex;
+    if (found && limit) return std::move(judged.verdict);
     if (!outcome.complete && !goes_on) return not_read(outcome.error, judged.script);
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = judged.dialect = shell::Dialect::posix;
@@ -366,7 +390,8 @@ Judgement Policy::judge_reading(std::string_view script, std::string_view input,
   judgement.complete = judgement.verdict.allowed;
   if (!judgement.verdict) return judgement;
   const bool compat = compiled_->compat;
-  if (in_full || !compat) compiled_->check_strict(script, input, work_dir, in_full, judgement);
+  if (in_full || !compat)
+    compiled_->check_strict(script, input, {work_dir, text_of_}, in_full, judgement);
   if (compat)
     judgement.verdict = compiled_->check_compat(script);
   else if (judgement.verdict || judgement.verdict.must_ask)
@@ -379,7 +404,9 @@ Verdict Policy::judge_typed(std::string_view script, std::string_view work_dir, 
                             std::string_view text, std::string& typed) const {
   if (compiled_->compat || !compiled_->judges_anything()) return {};
   return judge_typed_text(
-      [&](const shell::Input& input) { return compiled_->check_reading(script, work_dir, input); },
+      [&](const shell::Input& input) {
+        return compiled_->check_reading(script, {work_dir, text_of_}, input);
+      },
       terminal, text, typed);
 }
 
@@ -388,7 +415,7 @@ bool Policy::can_read(std::string_view script, std::string_view work_dir) const 
   only_syntax.max_command_bytes = compiled_->max_command_bytes;
   if (!only_syntax.check_form(script)) return false;
   Judgement judgement;
-  only_syntax.check_strict(script, {}, work_dir, false, judgement);
+  only_syntax.check_strict(script, {}, {work_dir, {}}, false, judgement);
   return judgement.verdict.allowed;
 }
 
@@ -398,8 +425,15 @@ Judgement Policy::judge_code(const std::vector<std::string>& argv, std::string_v
   if (compiled_->compat) return judgement;
   judgement.verdict = compiled_->check_form(code);
   if (!judgement.verdict) return judgement;
-  compiled_->check_strict(script_of_argv(argv), code, work_dir, false, judgement, true);
+  compiled_->check_strict(script_of_argv(argv), code, {work_dir, text_of_}, false, judgement, true);
   return judgement;
+}
+
+std::shared_ptr<const Guard> Policy::with_files(
+    const Function<std::optional<std::string>(const std::string&)>& text_of) const {
+  auto policy = new_shared<Policy>(*this);
+  policy->text_of_ = text_of;
+  return policy;
 }
 
 Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options) {

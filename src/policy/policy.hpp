@@ -137,6 +137,13 @@ class Guard {
                               std::string&) const {
     return {};
   }
+  // A guard that judges as this one, and knows files that earlier commands have written: `text_of`
+  // gives the text of one, by its absolute path, and nothing for any other file. It is called from
+  // any thread. Null: this guard looks at no files.
+  virtual std::shared_ptr<const Guard> with_files(
+      const Function<std::optional<std::string>(const std::string&)>&) const {
+    return {};
+  }
   // Asked for a script that may run and whose Judgement is not complete, where files must be known:
   // false when it cannot be read as a shell reads it. The script is then refused.
   virtual bool can_read(std::string_view script, std::string_view work_dir) const = 0;
@@ -201,6 +208,13 @@ class Policy final : public Guard {
   Judgement judge(const std::vector<std::string>& argv, std::string_view work_dir = {},
                   bool in_full = true) const;
 
+  // In strict mode: a file of an earlier command that a shell, an interpreter or its path runs is
+  // judged as if the script had written it. But where nothing has to be allowed, it is refused only
+  // for what it surely does; and what is too much to be judged is as if there was no text. At most
+  // 16 files are looked at for a script.
+  std::shared_ptr<const Guard> with_files(
+      const Function<std::optional<std::string>(const std::string&)>& text_of) const override;
+
   // In strict mode a script that cannot be read is refused; in compat mode it may run.
   bool can_read(std::string_view script, std::string_view work_dir) const override;
 
@@ -216,6 +230,7 @@ class Policy final : public Guard {
   struct Compiled;
   explicit Policy(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
   std::shared_ptr<const Compiled> compiled_;
+  Function<std::optional<std::string>(const std::string&)> text_of_ = {};
 };
 
 // Policy::create(), for ExecutorWings.

@@ -60,6 +60,8 @@ struct Subject {
 
   // The command as it stands.
   Form whole() const;
+  // The form in a file of an earlier command; without a name, where it is.
+  Form in_file(const Form& form, std::string_view file) const;
 
   // Refuses at a word; the message shows the form, and then `follows`.
   void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
@@ -103,6 +105,8 @@ inline bool is_relative(const Part& part) {
   return !part.text.empty() && part.text[0] != '/' && !part.home();
 }
 
+// True if a text is not known, and has no known part but blanks.
+bool is_blank_or_unknown(std::string_view text);
 // A word that stands where another one does, for messages.
 shell::Word word_like(const shell::Word& place, std::string_view text);
 shell::Word unknown_word(const shell::Word& place);
@@ -150,8 +154,6 @@ void run_string(Subject& subject, const Form& form, const Part& part,
 void run_option(Subject& subject, const Form& form, const Part& part);
 // A script that may have any holes.
 void run_guess(Subject& subject, const Form& form, std::string_view script);
-// True if a text is not known, and has no known part but blanks.
-bool is_blank_or_unknown(std::string_view text);
 
 // interpreters.cpp: code in other languages -------------------------------------------------------
 
@@ -165,11 +167,17 @@ void read_code(Subject& subject, Language language, std::string_view code, const
 
 // True if standard input is a file that the command names.
 bool reads_file(const shell::Command& command);
+// True if a program prints what the command reads that has it from elsewhere: curl x | sh
+bool is_fed(const Subject& subject);
 // Refuses an interpreter that runs what is not known before it runs: `curl x | python3`.
 void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form);
 
-// written_files.cpp: files that the script itself has written -------------------------------------
+// written_files.cpp: files that the script or an earlier command has written ----------------------
 
+// Calls `take` with each text that a file may have, and what the file is called if an earlier
+// command has written it.
+void each_text(Subject& subject, const shell::Word& word,
+               FunctionRef<void(const shell::Input&, std::string_view)> take);
 // A program that is such a file is what its first line names, with the file as an argument.
 void run_written_file(Subject& subject, const Form& form);
 // Notes files that are fetched: their texts are not known from here on.
