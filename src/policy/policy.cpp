@@ -216,6 +216,7 @@ struct Policy::Compiled {
   struct Setting {
     std::string_view work_dir = {};
     const FileTexts& texts;
+    const std::vector<std::pair<std::string, std::string>>* variables = nullptr;
   };
   // `of_code`: it stands for code, and the allow list is not asked.
   void check_strict(std::string_view script, std::string_view input, const Setting& setting,
@@ -226,6 +227,7 @@ struct Policy::Compiled {
     shell::Options options;
     if (!input.empty())
       options.input = known_input(input, of_code ? max_command_bytes : longest_input);
+    options.variables = setting.variables;
     judge_with_files(setting, [&](EarlierFiles* files) {
       judgement.commands.clear();
       judgement.files.clear();
@@ -383,15 +385,16 @@ Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool
   return judge_reading(script, {}, work_dir, in_full);
 }
 
-Judgement Policy::judge_reading(std::string_view script, std::string_view input,
-                                std::string_view work_dir, bool in_full) const {
+Judgement Policy::judge_reading(
+    std::string_view script, std::string_view input, std::string_view work_dir, bool in_full,
+    const std::vector<std::pair<std::string, std::string>>& variables) const {
   Judgement judgement;
   judgement.verdict = compiled_->check_form(script);
   judgement.complete = judgement.verdict.allowed;
   if (!judgement.verdict) return judgement;
   const bool compat = compiled_->compat;
   if (in_full || !compat)
-    compiled_->check_strict(script, input, {work_dir, text_of_}, in_full, judgement);
+    compiled_->check_strict(script, input, {work_dir, text_of_, &variables}, in_full, judgement);
   if (compat)
     judgement.verdict = compiled_->check_compat(script);
   else if (judgement.verdict || judgement.verdict.must_ask)

@@ -124,9 +124,11 @@ class Guard {
   virtual Judgement judge(std::string_view script, std::string_view work_dir,
                           bool in_full) const = 0;
   // The same for a script that will read `input` from its standard input; empty: nothing, or what
-  // is not known. What its programs run of that is judged as if the script had it.
+  // is not known. What its programs run of that is judged as if the script had it. `variables`:
+  // what earlier commands of its session have exported, as if the script began with that.
   virtual Judgement judge_reading(std::string_view script, std::string_view,
-                                  std::string_view work_dir, bool in_full) const {
+                                  std::string_view work_dir, bool in_full,
+                                  const std::vector<std::pair<std::string, std::string>>&) const {
     return judge(script, work_dir, in_full);
   }
   // Judges what is written to the standard input of a script that runs, before it is handed on;
@@ -192,9 +194,12 @@ class Policy final : public Guard {
                   bool in_full = true) const override;
 
   // Judges also what a shell, xargs or an interpreter in the script would read from its standard
-  // input, in strict mode. An input of more than 1 MiB is one that is not known.
-  Judgement judge_reading(std::string_view script, std::string_view input,
-                          std::string_view work_dir = {}, bool in_full = true) const override;
+  // input, in strict mode. An input of more than 1 MiB is one that is not known. The variables have
+  // been allowed before: they are judged for what programs would run because of them.
+  Judgement judge_reading(
+      std::string_view script, std::string_view input, std::string_view work_dir = {},
+      bool in_full = true,
+      const std::vector<std::pair<std::string, std::string>>& variables = {}) const override;
 
   // In strict mode: what a shell or an interpreter in the script reads is judged with all that was
   // read before. 64 KiB are kept, and more is refused. On a terminal a line must be whole,

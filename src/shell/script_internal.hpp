@@ -180,6 +180,9 @@ struct Options {
   std::string work_dir = {};  // absolute; empty: not known
   Limits limits = {};
   Input input = {};  // standard input of the script
+  // Variables that it is started with, which are reported before its first command as assignments
+  // of a compound command.
+  const std::vector<std::pair<std::string, std::string>>* variables = nullptr;
 };
 
 // How the reading went.

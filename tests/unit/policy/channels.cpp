@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -343,6 +344,59 @@ TEST_CASE("policy: what is typed to a shell may run a file of an earlier command
   CHECK(guard->judge_typed("sh", "/work", false, "sh g\n", typed));
   CHECK(!guard->judge_code({"python3"}, "import os\nos.system('sh f')\n", "/work").verdict);
   CHECK(guard->judge_code({"python3"}, "import os\nos.system('sh g')\n", "/work").verdict);
+}
+
+TEST_CASE("policy: what a session has exported counts as if the script began with that") {
+  const std::pair<const char*, const char*> steps[] = {
+      {"X=/", "rm -rf $X"},
+      {"X=/", "sh -c 'rm -rf \"$X\"'"},
+      {"X=build", "rm -rf $X"},
+      {"X=", "rm -rf \"$X\"/*"},
+      {"X=sudo", "$X id"},
+      {"X=ls", "$X -l"},
+      {"X=push", "git $X"},
+      {"X=status", "git $X"},
+      {"X=git push", "eval $X"},
+      {"X=/", "X=build; rm -rf $X"},
+      {"X=it's \"/\"", "rm -rf \"$X\""},
+      {"CMD=sudo id", "sh -c \"$CMD\""},
+      {"CMD=ls", "bash <<< \"$CMD\""},
+      {"GIT_PAGER=sudo id", "ls"},
+      {"GIT_SSH_COMMAND=ssh -i key", "git fetch"},
+      {"GIT_CONFIG_COUNT=1\nGIT_CONFIG_KEY_0=alias.p\nGIT_CONFIG_VALUE_0=!sudo id", "git p"},
+      {"PATH=/work/bin:/usr/bin", "git status"},
+      {"PS4=$(sudo id)", "set -x; ls"},
+  };
+  for (const Terms& terms : all_terms()) {
+    PolicyOptions options = terms.options;
+    if (!options.allowed.empty()) options.allowed.push_back("(export|rm|git|eval|set) .*");
+    const Policy policy = make(options);
+    for (const auto& [lines, script] : steps) {
+      std::vector<std::pair<std::string, std::string>> variables;
+      std::string exported;
+      std::istringstream each(lines);
+      for (std::string line; std::getline(each, line);) {
+        const std::size_t equals = line.find('=');
+        variables.emplace_back(line.substr(0, equals), line.substr(equals + 1));
+        exported += "export " + line.substr(0, equals + 1) +
+                    in_single_quotes(line.substr(equals + 1)) + "\n";
+      }
+      CAPTURE(terms.what);
+      const std::string whole = exported + script;
+      CAPTURE(whole);
+      const Verdict wanted = policy.judge(whole, "/work").verdict;
+      const Verdict verdict = policy.judge_reading(script, {}, "/work", true, variables).verdict;
+      CAPTURE(verdict.message);
+      CHECK(shown(verdict) == shown(wanted));
+      CHECK(verdict.rule == wanted.rule);
+      CHECK(verdict.end <= std::string_view(script).size());
+    }
+  }
+  // What has been set before needs no pattern now.
+  PolicyOptions options;
+  options.allowed = {"ls"};
+  CHECK(make(options).judge_reading("ls", {}, "/work", true, {{"X", "a"}, {"PATH", "b"}}).verdict);
+  CHECK(make(options).judge_reading("ls", {}, "/work", true, {{"X", "a"}}).commands.size() == 1);
 }
 
 TEST_CASE("policy: what xargs, parallel and interpreters read is judged as in a here-document") {
