@@ -52,7 +52,7 @@ struct Approval {
   // What the command begins with, where the answer may hold for all that do: `git push`. Empty for
   // what is more than one plain command, and for programs without commands of their own.
   std::string prefix = {};
-  // Files of the workspace that it runs, as it names them: other commands may change them. The
+  // Files of the workspace that it runs, as seen from its work_dir: others may change them. The
   // answer holds as long as they stay as they are.
   std::vector<std::string> runs = {};
   // The command, with the folder and variables of its session: what it runs besides the text, and

@@ -141,6 +141,13 @@ void judge_form(Subject& subject, const Form& form) {
   if (!name.empty()) judge_program(subject, form, name);
 }
 
+void note_run(Case& judged, const shell::Command& command, std::string_view word) {
+  constexpr std::size_t most = 256;
+  std::string path = join_shell_path(command.work_dir.text, word);
+  if (!is_unknown(path) && judged.collected->runs.size() < most)
+    judged.collected->runs.push_back(std::move(path));
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -179,6 +186,8 @@ void Judge::visit(const shell::Visit& visit) {
   if (!command.tolerant && !command.holes && !command.compound && !case_.terms.allows_all())
     check_allowed(subject);
   case_.in_file = {};
+  if (case_.collected)
+    for (const std::string& word : visit.run) note_run(case_, command, word);
 }
 
 }  // namespace inner

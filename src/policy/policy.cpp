@@ -228,16 +228,18 @@ struct Policy::Compiled {
     if (!input.empty())
       options.input = known_input(input, of_code ? max_command_bytes : longest_input);
     options.variables = setting.variables;
-    judge_with_files(setting, [&](EarlierFiles* files) {
+    EarlierFiles found(setting.texts);
+    EarlierFiles* files = setting.texts ? &found : nullptr;
+    do {
       judgement.commands.clear();
       judgement.files.clear();
+      judgement.runs.clear();
       Case judged = {terms, script};
       judged.collected = in_full ? &judgement : nullptr;
       judged.files = files;
       judgement.verdict = judge_walks(judged, options, setting.work_dir);
       judgement.complete = judged.understood;
-      return &judgement.verdict;
-    });
+    } while (are_too_much(files, judgement.verdict));
   }
   // What a script runs that reads this.
   ReadVerdict check_reading(std::string_view script, const Setting& setting,
@@ -245,17 +247,18 @@ struct Policy::Compiled {
     const Terms terms = this->terms();
     shell::Options options;
     options.input = input;
-    ReadVerdict found;
-    judge_with_files(setting, [&](EarlierFiles* files) {
+    EarlierFiles found(setting.texts);
+    EarlierFiles* files = setting.texts ? &found : nullptr;
+    ReadVerdict read;
+    do {
       Case judged = {terms, script};
       judged.may_go_on = true;
       judged.files = files;
-      found.verdict = judge_walks(judged, options, setting.work_dir);
-      found.reader = judged.reader;
-      found.open = judged.open;
-      return &found.verdict;
-    });
-    return found;
+      read.verdict = judge_walks(judged, options, setting.work_dir);
+      read.reader = judged.reader;
+      read.open = judged.open;
+    } while (are_too_much(files, read.verdict));
+    return read;
   }
   // False: nothing that a command does would be refused or asked about.
   bool judges_anything() const {
@@ -274,12 +277,11 @@ struct Policy::Compiled {
             asked,
             &reasons};
   }
-  // With the files of earlier commands; once more without, if it is these that are too much.
-  static void judge_with_files(const Setting& setting,
-                               FunctionRef<const Verdict*(EarlierFiles*)> judge) {
-    EarlierFiles files(setting.texts);
-    const Verdict& verdict = *judge(setting.texts ? &files : nullptr);
-    if (verdict.rule == "command-too-complex" && files.any()) judge(nullptr);
+  // True, and drops the files, if it is these that cannot be judged: then the script is, without.
+  static bool are_too_much(EarlierFiles*& files, const Verdict& verdict) {
+    if (!files || !files->any() || verdict.rule != "command-too-complex") return false;
+    files = nullptr;
+    return true;
   }
   // As bash reads the script, and once more as a POSIX shell does where that makes a difference.
   Verdict judge_walks(Case& judged, shell::Options& options, std::string_view work_dir) const {
@@ -295,8 +297,8 @@ struct Policy::Compiled {
     const bool goes_on = judged.may_go_on && outcome.open && outcome.error.code == ErrorCode::parse;
     // What a file surely does stands, although the rest of it is too much.
     const bool found = judged.files && judged.files->any() && judged.rank < no_rank;
-    const bool limit = outcome.error.code == ErrorCode::limit || judged.too_complex;
-    if (found && limit) return std::move(judged.verdict);
+    const bool limit = !outcome.complete && outcome.error.code == ErrorCode::limit;
+    if (found && (limit || judged.too_complex)) return std::move(judged.verdict);
     if (!outcome.complete && !goes_on) return not_read(outcome.error, judged.script);
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = judged.dialect = shell::Dialect::posix;
