@@ -83,6 +83,13 @@ std::string prefix_of(std::string_view command) {
   return concat("% %", {name, verb});
 }
 
+std::vector<std::string> files_run_by(const Guard& guard, const Command& command,
+                                      const Result& result) {
+  return guard
+      .judge_reading(result.command, command.input, result.work_dir, true, command.environment)
+      .runs;
+}
+
 // Keeps those files that lie in the workspace, at most 16, as seen from the work_dir; gives what is
 // in them, as hashes.
 std::string contents_of(std::vector<std::string>& files, const std::string& work_dir,
@@ -141,11 +148,7 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
   const auto look_at_files = [&] {
     return contents_of(files, result.work_dir, gate.options.workspace);
   };
-  if (command.code.empty() && !gate.elsewhere)
-    files = gate.guard
-                ->judge_reading(result.command, command.input, result.work_dir, true,
-                                command.environment)
-                .runs;
+  if (command.code.empty() && !gate.elsewhere) files = files_run_by(*gate.guard, command, result);
   const std::string contents = look_at_files();
   approval.runs = files;
   if (command.code.empty() && command.input.empty() && approval.runs.empty())

@@ -78,6 +78,8 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
     subject.judged.note_reader(*form.input, Reader::program);
     if (form.input->kind == shell::Input::Kind::known)
       read_code(subject, language, form.input->text, form, form.words[0], true);
+    else if (const shell::Word* const file = input_file(subject, form))
+      read_code_file(subject, language, form, *file);
   }
   for (const Part& code : codes)
     read_code(subject, language, code.text, form, *code.word, false, variables);

@@ -155,7 +155,7 @@ inline namespace inner {
 void Judge::visit(const shell::Visit& visit) {
   if (case_.too_complex) return;
   const shell::Command& command = visit.command;
-  Subject subject(case_, variables_, links_, output_, visit);
+  Subject subject(case_, variables_, links_, copies_, output_, visit);
   variables_.note(command);
   output_.note(case_, command);
   if (case_.dialect == shell::Dialect::bash && !command.words.empty() &&

@@ -47,6 +47,18 @@ void read_commands(Subject& subject, const Form& form, std::size_t first, bool s
   subject.payloads.push_back(std::move(payload));
 }
 
+// A file of an earlier command that standard input is: bash < f. False: it is not known.
+bool read_redirected(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
+  const shell::Word* const target = input_file(subject, form);
+  bool found = false;
+  if (target)
+    each_text(subject, *target, [&](const shell::Input& text, std::string_view file) {
+      found = true;
+      read_commands(subject, form, first, same_shell, text, file);
+    });
+  return found;
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -99,7 +111,8 @@ void read_input(Subject& subject, const Form& form, std::size_t first, bool same
   const shell::Input& input = *form.input;
   subject.judged.note_reader(input, Reader::shell);
   // Another shell has it as its script, and it is judged as that.
-  if (input.kind != shell::Input::Kind::inherited && !input.script)
+  if (input.kind != shell::Input::Kind::inherited && !input.script &&
+      !read_redirected(subject, form, first, same_shell))
     read_commands(subject, form, first, same_shell, input);
 }
 

@@ -109,8 +109,8 @@ struct Judgement {
   // As simple_commands() lists them, and those of strings that other programs run (sh -c '...').
   std::vector<SimpleCommand> commands = {};
   std::vector<FileAccess> files = {};
-  // Files that shells, interpreters and their paths run; as FileAccess::path. Some may be named more
-  // than once.
+  // Files that shells, interpreters and their paths run; as FileAccess::path. Some may be named
+  // more than once.
   std::vector<std::string> runs = {};
   // True if all of it was understood; if not, some may be missing in `files`.
   bool complete = true;

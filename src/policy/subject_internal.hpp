@@ -28,13 +28,14 @@ inline constexpr std::size_t no_word = static_cast<std::size_t>(-1);
 // One simple command while it is judged: its forms, and the payloads that the walk reads next.
 // Lives as long as the visit of the command; pointers in its forms lead into it.
 struct Subject {
-  Subject(Case& of, UnsetVariables& watched, Links& made, KnownOutput& printed,
+  Subject(Case& of, UnsetVariables& watched, Links& made, Links& copied, KnownOutput& printed,
           const shell::Visit& visit)
       : judged(of),
         command(visit.command),
         producer(visit.producer),
         variables(watched),
         links(made),
+        copies(copied),
         output(printed),
         payloads(visit.payloads),
         fetched(visit.fetched),
@@ -48,6 +49,7 @@ struct Subject {
   const shell::Command* producer;  // the command that writes into its pipe, or null
   UnsetVariables& variables;
   Links& links;
+  Links& copies;  // files that the script makes of others: cp, mv, ln
   KnownOutput& output;
   std::vector<shell::Payload>& payloads;
   std::vector<std::string>& fetched;  // see shell::Visit
@@ -178,6 +180,8 @@ void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form
 // command has written it.
 void each_text(Subject& subject, const shell::Word& word,
                FunctionRef<void(const shell::Input&, std::string_view)> take);
+// The word of `< FILE`, if the form runs what it reads from it and the script has not written it.
+const shell::Word* input_file(Subject& subject, const Form& form);
 // A program that is such a file is what its first line names, with the file as an argument.
 void run_written_file(Subject& subject, const Form& form);
 // Notes files that are fetched: their texts are not known from here on.

@@ -7,8 +7,6 @@
 
 #include "policy/subject_internal.hpp"
 
-#include "shell/shell_internal.hpp"
-
 namespace codeexec {
 inline namespace v0_1 {
 
@@ -62,9 +60,10 @@ void each_text(Subject& subject, const shell::Word& word,
   const bool whole = printed != nullptr && !printed->added;
   EarlierFiles* const files = subject.judged.files;
   if (!files || whole || word.process || !is_certain(word) || word.home) return;
-  const shell::Word& folder = subject.command.work_dir;
-  const std::string path = join_shell_path(folder.text, word.text);
-  if (!starts_with(path, "/"sv) || is_unknown(path) || folder.home) return;
+  PathText from = subject.path_of(part_of(word), true);
+  subject.copies.follow(from, true);
+  const std::string path = text_of(from);
+  if (!starts_with(path, "/"sv) || is_unknown(path)) return;
   const EarlierFiles::File* const file = files->find(path);
   if (!file) return;
   const auto& [name, earlier] = *file;
@@ -72,6 +71,17 @@ void each_text(Subject& subject, const shell::Word& word,
   shell::Input both = *printed;
   both.text = concat({std::string_view(earlier.text), std::string_view(printed->text)});
   take(both, name);
+}
+
+const shell::Word* input_file(Subject& subject, const Form& form) {
+  if (form.holes || form.input != &subject.command.input) return nullptr;
+  const shell::Redirection* input = nullptr;
+  for (const shell::Redirection& redirection : subject.command.redirections)
+    if (redirection.fd == 0) input = &redirection;
+  if (!input || input->kind != shell::Redirection::Kind::read || input->target.printed)
+    return nullptr;
+  subject.run.push_back(input->target.text);
+  return &input->target;
 }
 
 void run_written_file(Subject& subject, const Form& form) {

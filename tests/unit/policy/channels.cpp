@@ -272,6 +272,12 @@ TEST_CASE("policy: what a file of an earlier command does for certain is refused
       {"node f", "require('child_process').execSync('sudo id')\n"},
       {"./f", "#!/usr/bin/env python3\nimport os\nos.system('sudo id')\n"},
       {"./f", "#!/usr/bin/sudo sh\nls\n"},
+      {"python3 < f", "import os\nos.system('sudo id')\n"},
+      {"cp f g; sh g", "sudo id\n"},
+      {"mkdir d; mv f d; d/f", "sudo id\n"},
+      {"ln -s f g; cd .; . ./g", "sudo id\n"},
+      {"cp -t /tmp f; cd /tmp && sh f", "sudo id\n"},
+      {"cp -p f g && mv g h && echo ls >> h; . ./h", "sudo id\n"},
       {"cd /; /work/f", "sudo id\n"},
   };
   for (const auto& [script, text] : refused) {
@@ -313,6 +319,15 @@ TEST_CASE("policy: what is not known in a file of an earlier command is no reaso
     CAPTURE(verdict.message);
     CHECK(verdict);
   }
+}
+
+TEST_CASE("policy: a shell may read a file of an earlier command, as its text is known") {
+  const auto verdict = [](const std::string& text) {
+    return after_writing(strict(), "/work/f", text)->judge("bash -s a < f", "/work", false).verdict;
+  };
+  CHECK(!strict().judge("bash -s a < f", "/work").verdict);
+  CHECK(verdict("ls\n"));
+  CHECK(verdict("sudo id\n").rule == "sudo");
 }
 
 TEST_CASE("policy: a file of an earlier command that is too much is as if it was not known") {
