@@ -36,7 +36,7 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
   bool has_code = false;   // given by an option
   bool from_file = false;  // or in a file that an option names
   bool prints = false, in_place = false;
-  std::string variables;  // awk -v NAME=VALUE, in lines
+  std::vector<std::string_view> variables;  // awk -v NAME=VALUE
   std::vector<Part> codes;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
@@ -51,7 +51,7 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
       use_file(subject, Use::read, each.part, false, form);
     }
     if (each.part.word && language == Language::awk && each.is("v", "assign"))
-      append_all(variables, "%\n", {each.part.text});
+      variables.push_back(each.part.text);
     from_file |= each.has("m", "f", "file");
     prints |= each.has("p", "print");
     in_place |= each.has("i");
@@ -86,7 +86,7 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
 }
 
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word, bool page, std::string_view given) {
+               const shell::Word& word, bool page, const std::vector<std::string_view>& given) {
   const Form unknown = form.reading(!is_blank_or_unknown(code));
   const CodeFindings findings = find_starts(language, code, page, given);
   // What comes in is refused where it comes from.

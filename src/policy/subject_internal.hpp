@@ -161,9 +161,10 @@ void run_guess(Subject& subject, const Form& form, std::string_view script);
 
 void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form);
 // What code runs is judged by all rules and by the lists of what is blocked and asked about.
-// `page`: see CodePiece; `given`: variables that it is started with, NAME=VALUE in lines.
+// `page`: see CodePiece; `given`: variables that it is started with, as NAME=VALUE.
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word, bool page = false, std::string_view given = {});
+               const shell::Word& word, bool page = false,
+               const std::vector<std::string_view>& given = {});
 
 // code_input.cpp: code that comes in on standard input --------------------------------------------
 
