@@ -622,7 +622,8 @@ TEST_CASE("sessions in a sandbox") {
 
 TEST_CASE("sessions: a command is judged with what earlier ones have exported") {
   const support::TempDir place;
-  LocalOptions options = in(place);
+  LocalOptions options;
+  options.workspace = place.path();
   options.policy.blocked = {"touch made.*"};
   const LocalExecutor here = make(options);
   Command command = Command::shell("export X=made L=ls T=touch");
