@@ -1030,24 +1030,31 @@ struct PolicyOptions {
   bool compat_lists = false;
 
   std::vector<std::string> allowed = {};  // patterns (see Regex); none: all may run
-  // Besides `allowed`, and alone when that is empty: commands that only read or print, by these
-  // names:
+  // Besides `allowed`, and alone when that is empty: commands in their usual forms. These read or
+  // print, by these names:
   //   : [ arch b2sum base64 basename break cat cd cksum cmp column comm continue cut df diff
   //   dirname du echo egrep exit expand expr false fgrep file find fold free getconf grep groups
-  //   head hexdump id join jq locale ls lscpu md5sum netstat nl nm nproc od paste pgrep printenv
-  //   printf ps pwd readelf readlink realpath rev rg seq sha1sum sha256sum sha512sum size sleep
-  //   sort ss stat strings tac tail test tr tree true type uname uniq uptime users wait wc which
-  //   who whoami, `command -v`, and any program of the system with --version or --help alone
+  //   head hexdump id join jq locale ls lscpu lsof md5sum netstat nl nm nproc objdump od paste
+  //   pgrep printenv printf ps pwd readelf readlink realpath rev rg seq sha1sum sha256sum sha512sum
+  //   size sleep sort ss stat strings tac tail test tr tree true type uname uniq uptime users wait
+  //   wc which who whoami xxd, `openssl x509`, `command -v`, and any program of the system with
+  //   --version or --help alone
   // Not with words that have them write or start something (sort -o, sort --compress-program,
-  // uniq IN OUT, find -exec and -delete, rg --pre, printf -v ...), nor with words that may become
+  // uniq IN OUT, find -delete, rg --pre, printf -v, nm @FILE ...), nor with words that may become
   // such words in a run: but in [, test and printf a word that is not known passes. Besides:
-  //   sed, awk          whose code writes and starts nothing
+  //   sed, awk          whose code writes and starts nothing; sed -i only for files below the
+  //                     directory where the script starts
+  //   curl              that prints what a server on this host says: GET of localhost
   //   cp, mkdir, touch  and chmod +x, as the targets of redirections are not judged, either
   //   timeout, nohup    what they start must be allowed, by this or by a pattern; so it is behind
   //   time, env         variables that change how a program prints, as CI=1 or LC_ALL=C
+  //   find -exec, xargs what they start must be allowed with whatever words they add to it
   //   sh -lc SCRIPT     and bash, dash and zsh, also of /bin: each command in it must be allowed
   //   pytest, go test,  and `python -m pytest|unittest`, `npm test`, jest, `cargo test`, ctest with
   //   ...               their usual options. They run what lies in the workspace
+  //   . X/bin/activate  and X/bin/python of the workspace for `python`, where a pattern allows
+  //                     python with any words, which may run any file as well
+  //   name=value        alone, of a variable in small letters that programs do not look at
   // Strict mode only.
   bool allow_usual = false;
   std::vector<std::string> blocked = {};         // patterns; what they match is refused
@@ -1112,6 +1119,9 @@ struct Judgement {
   // As simple_commands() lists them, and those of strings that other programs run (sh -c '...').
   std::vector<SimpleCommand> commands = {};
   std::vector<FileAccess> files = {};
+  // Files that shells, interpreters and their paths run; as FileAccess::path. Some may be named
+  // more than once.
+  std::vector<std::string> runs = {};
   // True if all of it was understood; if not, some may be missing in `files`.
   bool complete = true;
 };
@@ -1127,9 +1137,11 @@ class Guard {
   virtual Judgement judge(std::string_view script, std::string_view work_dir,
                           bool in_full) const = 0;
   // The same for a script that will read `input` from its standard input; empty: nothing, or what
-  // is not known. What its programs run of that is judged as if the script had it.
+  // is not known. What its programs run of that is judged as if the script had it. `variables`:
+  // what earlier commands of its session have exported, as if the script began with that.
   virtual Judgement judge_reading(std::string_view script, std::string_view,
-                                  std::string_view work_dir, bool in_full) const {
+                                  std::string_view work_dir, bool in_full,
+                                  const std::vector<std::pair<std::string, std::string>>&) const {
     return judge(script, work_dir, in_full);
   }
   // Judges what is written to the standard input of a script that runs, before it is handed on;
@@ -1138,6 +1150,13 @@ class Guard {
   // command. A verdict that must ask is a refusal here.
   virtual Verdict judge_typed(std::string_view, std::string_view, bool, std::string_view,
                               std::string&) const {
+    return {};
+  }
+  // A guard that judges as this one, and knows files that earlier commands have written: `text_of`
+  // gives the text of one, by its absolute path, and nothing for any other file. It is called from
+  // any thread. Null: this guard looks at no files.
+  virtual std::shared_ptr<const Guard> with_files(
+      const Function<std::optional<std::string>(const std::string&)>&) const {
     return {};
   }
   // Asked for a script that may run and whose Judgement is not complete, where files must be known:
@@ -1188,9 +1207,12 @@ class Policy final : public Guard {
                   bool in_full = true) const override;
 
   // Judges also what a shell, xargs or an interpreter in the script would read from its standard
-  // input, in strict mode. An input of more than 1 MiB is one that is not known.
-  Judgement judge_reading(std::string_view script, std::string_view input,
-                          std::string_view work_dir = {}, bool in_full = true) const override;
+  // input, in strict mode. An input of more than 1 MiB is one that is not known. The variables have
+  // been allowed before: they are judged for what programs would run because of them.
+  Judgement judge_reading(
+      std::string_view script, std::string_view input, std::string_view work_dir = {},
+      bool in_full = true,
+      const std::vector<std::pair<std::string, std::string>>& variables = {}) const override;
 
   // In strict mode: what a shell or an interpreter in the script reads is judged with all that was
   // read before. 64 KiB are kept, and more is refused. On a terminal a line must be whole,
@@ -1203,6 +1225,13 @@ class Policy final : public Guard {
   // refers to that text.
   Judgement judge(const std::vector<std::string>& argv, std::string_view work_dir = {},
                   bool in_full = true) const;
+
+  // In strict mode: a file of an earlier command that a shell, an interpreter or its path runs is
+  // judged as if the script had written it. But where nothing has to be allowed, it is refused only
+  // for what it surely does; and what is too much to be judged is as if there was no text. At most
+  // 16 files are looked at for a script.
+  std::shared_ptr<const Guard> with_files(
+      const Function<std::optional<std::string>(const std::string&)>& text_of) const override;
 
   // In strict mode a script that cannot be read is refused; in compat mode it may run.
   bool can_read(std::string_view script, std::string_view work_dir) const override;
@@ -1219,6 +1248,7 @@ class Policy final : public Guard {
   struct Compiled;
   explicit Policy(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
   std::shared_ptr<const Compiled> compiled_;
+  Function<std::optional<std::string>(const std::string&)> text_of_ = {};
 };
 
 // Policy::create(), for ExecutorWings.
@@ -1557,7 +1587,7 @@ struct Approval {
   // What the command begins with, where the answer may hold for all that do: `git push`. Empty for
   // what is more than one plain command, and for programs without commands of their own.
   std::string prefix = {};
-  // Files of the workspace that it runs, as it names them: other commands may change them. The
+  // Files of the workspace that it runs, as seen from its work_dir: others may change them. The
   // answer holds as long as they stay as they are.
   std::vector<std::string> runs = {};
   // The command, with the folder and variables of its session: what it runs besides the text, and
@@ -1974,6 +2004,9 @@ class Executor {
   Expected<void> set_up(const ExecutorOptions& options, const ExecutorWings& wings,
                         const std::vector<std::string>& secrets = {},
                         FilesElsewhere* elsewhere = nullptr);
+  // Has the guard judge what commands have written, where these rules let them write, when a later
+  // one runs it. Called before there is a copy.
+  void judge_files(const PathRules& rules, std::shared_ptr<const MovedDirectory> moved) const;
 
  private:
   // Turns an admitted command into the process that carries it out.
@@ -3662,6 +3695,7 @@ inline int server_main(int argc, char** argv) {
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bitset>
 #include <cerrno>
 #include <charconv>
 #include <climits>
@@ -3942,10 +3976,13 @@ bool is_one_of(std::string_view text, const Texts& texts) {
   return find_in(texts, text) != std::end(texts);
 }
 
-// The same for a few words that stand in the call.
-template <class... Words>
-bool is_any(std::string_view text, Words... words) {
-  return ((text == std::string_view(words)) || ...);
+// The same for a few words that stand in the call. Their sizes are known to the compiler: most
+// calls compare no more than these.
+template <std::size_t... Sizes>
+bool is_any(std::string_view text, const char (&... words)[Sizes]) {
+  return ((text.size() == Sizes - 1 &&
+           std::char_traits<char>::compare(text.data(), words, Sizes - 1) == 0) ||
+          ...);
 }
 
 bool all_are(std::string_view text, bool (*test)(char));
@@ -4109,6 +4146,9 @@ std::string own_namespace(const char* kind);
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);
+// What is left of a file that is open; errors begin with `subject`.
+Expected<std::string> read_to_end(const UniqueFd& fd, std::size_t limit,
+                                  const std::string& subject);
 
 // A user of the system, or a group, whose number is `uid`; as they are written down.
 struct SystemUser {
@@ -4376,8 +4416,9 @@ std::size_t find_extended_glob(std::string_view text) {
 }
 
 bool has_glob(std::string_view text) {
-  return text.find_first_of("*?["sv) != std::string_view::npos ||
-         find_extended_glob(text) != std::string_view::npos;
+  for (const char c : text)
+    if (c == '*' || c == '?' || c == '[') return true;
+  return find_extended_glob(text) != std::string_view::npos;
 }
 
 bool glob_matches(std::string_view pattern, std::string_view name) {
@@ -4576,9 +4617,15 @@ std::string own_namespace(const char* kind) {
 
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what) {
-  UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
+  const UniqueFd fd(
+      above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
   const std::string subject = concat("% %", {what, in_quotes(path)});
   if (!fd) return system_error(errno, "%", {subject});
+  return read_to_end(fd, limit, subject);
+}
+
+Expected<std::string> read_to_end(const UniqueFd& fd, std::size_t limit,
+                                  const std::string& subject) {
   std::string content;
   char buffer[16384];
   for (;;) {
@@ -4763,6 +4810,16 @@ class NameSet : public NameList<Count, Bytes> {
 template <std::size_t... Sizes>
 NameSet(const char (&... names)[Sizes]) -> NameSet<sizeof...(Sizes), (Sizes + ...)>;
 
+// As compare() of names, of which most differ in their first bytes. No name of a table is empty.
+constexpr int order_of(std::string_view name, std::string_view other) {
+  if (other.empty() || name[0] != other[0])
+    return other.empty() ||
+                   static_cast<unsigned char>(name[0]) > static_cast<unsigned char>(other[0])
+               ? 1
+               : -1;
+  return name.compare(other);
+}
+
 // Rows with lists of names in `columns` columns. name() is the first one in the first column;
 // find() is for tables that are sorted by it, see PackedNames::is_sorted().
 struct NameTable {
@@ -4782,7 +4839,7 @@ struct NameTable {
     std::size_t low = 0, high = rows;
     while (low < high) {
       const std::size_t middle = low + (high - low) / 2;
-      const int order = name(middle).compare(name_of_row);
+      const int order = order_of(name(middle), name_of_row);
       if (order == 0) return middle;
       if (order < 0)
         low = middle + 1;
@@ -4920,7 +4977,8 @@ CODEEXEC_INNER {
 // From end to end: lists have a few dozen names, most of which differ in size.
 bool Names::has(std::string_view name) const {
   for (const std::string_view other : *this)
-    if (other == name) return true;
+    if (other.size() == name.size() && (name.empty() || (other[0] == name[0] && other == name)))
+      return true;
   return false;
 }
 
@@ -8317,6 +8375,7 @@ struct Input {
   // Of a file: what else it may have, and whether this is a part of its text only.
   const Input* also = nullptr;
   bool piece = false;
+  bool added = false;  // stands behind what the file had before the script, which is not known
   // True if it has one text, known or not.
   bool is_certain() const {
     const Input* other = also;
@@ -8409,6 +8468,7 @@ struct Command {
   bool compound = false;    // no command of its own: the redirections of a compound command
   bool own = false;         // calls a function that the script has surely defined by then
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
+  std::string_view file = {};  // Payload::path of the innermost text around it that has one
 };
 
 // A function or an alias that the script defines.
@@ -8432,6 +8492,9 @@ struct Options {
   std::string work_dir = {};  // absolute; empty: not known
   Limits limits = {};
   Input input = {};  // standard input of the script
+  // Variables that it is started with, which are reported before its first command as assignments
+  // of a compound command.
+  const std::vector<std::pair<std::string, std::string>>* variables = nullptr;
 };
 
 // How the reading went.
@@ -8457,6 +8520,8 @@ struct Payload {
   bool tolerant = false;    // a syntax error in it ends the payload, not the reading
   bool holes = false;       // as tolerant; the commands in it are marked, too
   bool file = false;        // of a file, which may be run again, also by itself
+  // The file, if an earlier command has written the text. An error of syntax in it ends the text.
+  std::string path = {};
 };
 
 // A command that walk() has come to.
@@ -8572,6 +8637,12 @@ class ShellFiles {
   void note_run(std::string_view word) {
     if (!has_nul(word)) run_[place_of_name(word)] = true;
   }
+  // False: the script has written no file that this path may name, wherever it leads from.
+  bool may_have(std::string_view path) const {
+    const std::string_view name = base_name(path);
+    return written_[place_of_name(name)] || name.empty() || name == "."sv || name == ".."sv ||
+           any_.kind == shell::Input::Kind::unknown;
+  }
   // The texts of a file, the newest first; null: the script has not written it.
   const shell::Input* find(const std::string& path) const;
   // Gives a file a text, which may be unknown.
@@ -8596,7 +8667,8 @@ class ShellFiles {
   shell::Input any_ = {};  // once there are too many files
   std::size_t bytes_ = 0;
   std::uint64_t version_ = 0;
-  std::array<bool, most_places> run_ = {};
+  std::bitset<most_places> run_ = {};
+  std::bitset<most_places> written_ = {};
 };
 
 // shell/values_internal.hpp -----------------------------------------------------------------------
@@ -8665,12 +8737,23 @@ struct ShellVariable {
   bool late = false;  // in a change: the body may have been left before this was assigned
 
   // Adds a value, unless it is there.
-  void merge(ShellValue value);
+  void merge(const ShellValue& value);
   // About the bytes that it takes.
   std::size_t size() const;
 };
 
-using ShellVariables = std::map<std::string, ShellVariable, std::less<>>;
+// Short names first, then those with a lesser last byte: most differ in one of them.
+struct ShellNameOrder {
+  using is_transparent = void;
+  bool operator()(std::string_view left, std::string_view right) const {
+    if (left.size() != right.size()) return left.size() < right.size();
+    if (left.empty() || left.back() != right.back())
+      return !left.empty() && left.back() < right.back();
+    return left < right;
+  }
+};
+
+using ShellVariables = std::map<std::string, ShellVariable, ShellNameOrder>;
 // Variables that a stretch of the walk has changed.
 using ShellChanges = std::list<std::pair<std::string, ShellVariable>>;
 
@@ -8798,6 +8881,7 @@ class ShellScopes {
   void assign(std::string_view name, ShellValue&& value);
   void set(std::string_view name, ShellVariable&& variable);
   void set(const ShellChanges& changes);
+  void set(ShellChanges&& changes);
   void set_unknown(std::string_view name);
   // Adds values to those that variables may have.
   void add(std::string_view name, const ShellValue& value);
@@ -8872,6 +8956,8 @@ class ShellScopes {
     bool widened = false;
   };
 
+  // The variable; without values where it is not there.
+  ShellVariable& place_of(std::string_view name);
   // Each value of each variable, with the others not known.
   void report_each(FunctionRef<void()> report);
   bool next_choice();
@@ -9038,6 +9124,17 @@ struct ShellSyntax {
   std::vector<std::uint32_t> pending = {};    // lists under construction
   std::vector<ShellPart> pending_parts = {};  // words under construction
 
+  // Makes room for the tree of a script, as far as that is small: most have a line or two.
+  void expect(std::size_t bytes) {
+    const std::size_t most = std::min(bytes, std::size_t{512});
+    parts.reserve(most / 5 + 4);
+    words.reserve(most / 6 + 4);
+    nodes.reserve(most / 12 + 4);
+    lists.reserve(most / 5 + 8);
+    pending.reserve(8);
+    pending_parts.reserve(4);
+  }
+
   // Keeps a text that is not in the script as it stands.
   std::string_view keep(std::string text) {
     texts.push_back(std::move(text));
@@ -9074,12 +9171,13 @@ struct ShellPlace {
   KeptCommand* keep = nullptr;  // where a command is kept for the one behind it in the pipeline
   unsigned parallel = 0;        // pipelines and background lists around
   unsigned shells = 0;          // started by the script, around it
-  // These five are reported with each command: see shell::Command.
+  // These six are reported with each command: see shell::Command.
   bool pipeline = false;
   bool background = false;
   bool defined = false;
   bool tolerant = false;
   bool holes = false;
+  std::string_view file = {};
   bool handler = false;  // in a handler of a trap, when the script has ended
 };
 
@@ -9244,6 +9342,7 @@ struct ShellWalk {
     std::string text = {};
     std::size_t begin = 0;
     std::size_t end = 0;
+    std::string_view file = {};
   };
   std::list<Trap> traps = {};
   ShellPrinted nowhere{nullptr};         // output that nothing reads
@@ -9445,8 +9544,9 @@ bool is_special_builtin(std::string_view name);
 
 ShellSurroundings ShellRunner::surroundings() const {
   const bool flags[] = {
-      place.pipeline, place.background, place.defined,         place.tolerant,
-      place.holes,    place.handler,    place.keep != nullptr, place.output->records()};
+      place.pipeline,     place.background, place.defined,         place.tolerant,
+      place.holes,        place.handler,    place.keep != nullptr, place.output->records(),
+      !place.file.empty()};
   unsigned bits = 2 * place.shells + (walk.names.any_forgotten() ? 1 : 0);
   for (const bool flag : flags) bits = 2 * bits + (flag ? 1 : 0);
   return {*place.input, walk.scopes.definitions, place.producer_id, walk.files.version(), bits};
@@ -10009,14 +10109,12 @@ std::size_t ShellValue::put(std::string_view subscript, ShellText text) {
   return passed;
 }
 
-void ShellVariable::merge(ShellValue value) {
+void ShellVariable::merge(const ShellValue& value) {
   for (const ShellValue& known : values)
     if (known == value) return;
-  if (values.size() == max_values) {
-    values.clear();
-    value = unknown_scalar();
-  }
-  values.push_back(std::move(value));
+  const bool fits = values.size() < max_values;
+  if (!fits) values.clear();
+  values.push_back(fits ? ShellValue(value) : unknown_scalar());
 }
 
 std::size_t ShellVariable::size() const {
@@ -10287,7 +10385,7 @@ ShellVerb shell_verb_of(std::string_view name) {
   std::size_t low = 0, high = std::size(known_verbs);
   while (low < high) {
     const std::size_t middle = low + (high - low) / 2;
-    const int order = std::string_view(known_verbs[middle].name).compare(name);
+    const int order = order_of(known_verbs[middle].name, name);
     if (order == 0) return known_verbs[middle].verb;
     if (order < 0)
       low = middle + 1;
@@ -10412,7 +10510,8 @@ void ShellBuiltin::run_trap() {
   for (const ShellWalk::Trap& trap : traps)
     if (trap.text == text) return;
   constexpr std::size_t max_traps = 64;
-  if (traps.size() < max_traps) return traps.push_back({text, command_.begin, command_.end});
+  if (traps.size() < max_traps)
+    return traps.push_back({text, command_.begin, command_.end, runner_.place.file});
   budget_.over_limit(max_traps, "traps"sv, command_.begin);
 }
 
@@ -12414,8 +12513,10 @@ void ShellFiles::write(const std::string& path, shell::Input text, bool append) 
     any_.kind = shell::Input::Kind::unknown;
     return;
   }
+  written_[place_of_name(path)] = true;
   Texts& texts = files_[path];
   const bool known = text.kind == shell::Input::Kind::known;
+  text.added = append && texts.empty();
   const bool was_run = run_[place_of_name(path)] && known && text.text.size() > 0;
   if (!append || !known || texts.empty() || texts.front().kind != text.kind) {
     if (add(texts, std::move(text), true) && was_run) ++version_;
@@ -12599,10 +12700,12 @@ void ShellNames::call_once(ShellRunner& runner, std::uint32_t function,
     if (activation.recurs)
       for (const ShellValue& value : variable.values) activation.carried[name].merge(value);
     std::vector<ShellValue> former;
-    if (variable.late) former = walk.scopes.find(name).values;
-    // A former value that the script has not set is left out: with it, the variable would be
-    // unknown in all that follows.
-    if (former == ShellScopes::initial(name).values) former.clear();
+    if (variable.late) {
+      former = walk.scopes.find(name).values;
+      // A former value that the script has not set is left out: with it, the variable would be
+      // unknown in all that follows.
+      if (former == ShellScopes::initial(name).values) former.clear();
+    }
     if (former.size() + variable.values.size() > max_former) {
       former.clear();
       former.push_back(ShellValue(walk.scopes.unknown));
@@ -14314,16 +14417,21 @@ void ShellScopes::assign(std::string_view name, ShellValue&& value) {
   set(name, std::move(variable));
 }
 
+ShellVariable& ShellScopes::place_of(std::string_view name) {
+  const auto at = variables_.lower_bound(name);
+  if (at != variables_.end() && at->first == name) return at->second;
+  return variables_.emplace_hint(at, std::string(name), ShellVariable())->second;
+}
+
 void ShellScopes::set(std::string_view name, ShellVariable&& variable) {
-  const std::string key(name);
-  ShellVariable& place = variables_[key];
+  ShellVariable& place = place_of(name);
   Frame* const frame = frames_.empty() ? nullptr : &frames_.back();
   variable.late = false;
   if (frame != nullptr) {
     const bool first = place.values.empty() || place.frame != frame->id;
     variable.late = first ? frame->keeps && left != ShellLeft::nothing : place.late;
     if (first || frame->keeps)
-      (first ? frame->former : frame->between).emplace_back(key, std::move(place));
+      (first ? frame->former : frame->between).emplace_back(std::string(name), std::move(place));
   }
   place = std::move(variable);
   place.frame = frame != nullptr ? frame->id : 0;
@@ -14331,6 +14439,10 @@ void ShellScopes::set(std::string_view name, ShellVariable&& variable) {
 
 void ShellScopes::set(const ShellChanges& changes) {
   for (const auto& [name, variable] : changes) set(name, ShellVariable(variable));
+}
+
+void ShellScopes::set(ShellChanges&& changes) {
+  for (auto& [name, variable] : changes) set(name, std::move(variable));
 }
 
 void ShellScopes::set_unknown(std::string_view name) {
@@ -14382,8 +14494,7 @@ ShellVariable& ShellScopes::read(std::string_view name) {
 }
 
 ShellVariable& ShellScopes::find(std::string_view name) {
-  const std::string key(name);
-  ShellVariable& variable = variables_[key];
+  ShellVariable& variable = place_of(name);
   if (variable.values.empty()) variable = initial(name);
   return variable;
 }
@@ -14553,6 +14664,7 @@ void ShellSimple::run() {
       output.text.resize(from);
     }
   });
+  if (branches.size() == 1) return walk_.scopes.set(std::move(branches.front()));
   walk_.scopes.merge(branches, false);
   if (!differs) return;
   output.text.resize(written);
@@ -14600,6 +14712,7 @@ void ShellSimple::expand_words(std::vector<shell::Word>& out) {
   ShellBudget& budget = walk_.budget;
   ShellExpander expander(runner_, out, false);
   bool declares = false, named = false;
+  out.reserve(out.size() + size(node_.words));
   for (std::size_t i = 0; i < size(node_.words) && !budget.stopped(); ++i) {
     const std::uint32_t index = walk_.item(node_.words, i);
     const bool single = declares && is_assignment(index);
@@ -14892,6 +15005,7 @@ void ShellRunner::report(const ShellNode& node, shell::Command& command) {
   command.defined = place.defined;
   command.tolerant = place.tolerant;
   command.holes = place.holes;
+  command.file = place.file;
   command.widened = walk.scopes.widened();
   const ShellValue& directory = walk.scopes.value_of(work_dir_key);
   if (!directory.elements.empty()) {
@@ -14941,7 +15055,9 @@ void ShellRunner::write_redirected(const std::vector<shell::Redirection>& redire
 
 void ShellRunner::find_text(shell::Word& word) const {
   if (word.process || !word.known() || walk.files.empty()) return;
-  word.printed = walk.files.find(file_key(word.text));
+  // A directory of several is chosen before the values of other variables, whatever the word is.
+  walk.scopes.value_of(work_dir_key);
+  if (walk.files.may_have(word.text)) word.printed = walk.files.find(file_key(word.text));
 }
 
 bool ShellRunner::steers_programs(std::string_view name) {
@@ -14972,6 +15088,11 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
   inner.place.input = &payload.input;
   inner.place.tolerant = place.tolerant || payload.tolerant;
   inner.place.holes = place.holes || payload.holes;
+  if (!payload.path.empty()) {
+    if ((payload.file && payload.path == place.file) || !walk.budget.charge(payload.path.size()))
+      return;
+    inner.place.file = walk.syntax.keep(std::move(payload.path));
+  }
   const bool tolerant = inner.place.tolerant || inner.place.holes;
   if (payload.same_shell) {
     inner.run_text(std::move(payload.text), command, tolerant);
@@ -15009,14 +15130,14 @@ void ShellRunner::run_file(const std::string& text, const shell::Command& comman
     parsed.running = false;
     walk.scopes.left = left;
   }
-  note_text_error(walk.budget, parsed, tolerant || has_nul(text));
+  note_text_error(walk.budget, parsed, tolerant || has_nul(text) || !place.file.empty());
   walk.budget.leave();
 }
 
 bool ShellRunner::run_text(std::string text, const shell::Command& command, bool tolerant) {
   if (!walk.budget.enter(command.begin)) return false;
   // What unknown parts make of a string is not for the parser to say.
-  tolerant = tolerant || has_nul(text);
+  tolerant = tolerant || has_nul(text) || !place.file.empty();
   const ShellWalk::Parsed parsed = parse_text(std::move(text), command);
   if (parsed.root != no_index) run(parsed.root);
   const bool open = parsed.open && !walk.budget.stopped();
@@ -15085,6 +15206,7 @@ void ShellRunner::run_traps() {
     shell::Command command;
     command.begin = trap.begin;
     command.end = trap.end;
+    inner.place.file = trap.file;
     inner.run_text(trap.text, command, false);
   }
 }
@@ -15126,6 +15248,21 @@ bool walk_script(ShellRunner& runner, std::string_view script, Error& error) {
   return !parser.failed();
 }
 
+void begin_with_variables(ShellRunner& runner, const shell::Options& options) {
+  if (!options.variables) return;
+  shell::Command command;
+  command.compound = true;
+  for (const auto& [name, value] : *options.variables) {
+    if (!is_name(name)) continue;
+    runner.assign(name, scalar_value({value}));
+    shell::Assignment assignment;
+    assignment.name = name;
+    assignment.value.text = value;
+    command.assignments.push_back(std::move(assignment));
+  }
+  if (!command.assignments.empty()) runner.report({}, command);
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
@@ -15143,11 +15280,13 @@ Outcome walk(std::string_view script, const Options& options,
     budget.stop(ErrorCode::parse, "NUL byte"sv, nul);
   } else {
     walk.syntax.most_simple = options.limits.max_written;
+    walk.syntax.expect(script.size());
     walk.lastpipe = script.find("lastpipe") != std::string_view::npos;
     if (!options.work_dir.empty())
       walk.scopes.assign(work_dir_key, scalar_value({options.work_dir}));
     Input input = options.input;
     ShellRunner runner(walk, input);
+    begin_with_variables(runner, options);
     Error error;
     bool whole = walk_script(runner, script, error);
     if (!whole && walk.syntax.pairs_quotes && error.code == ErrorCode::parse && !budget.stopped()) {
@@ -15741,20 +15880,24 @@ NameTable file_table();
 // A command that PolicyOptions::allow_usual allows. The rows stand in usual_table.cpp.
 struct UsualProgram {
   enum class Kind : unsigned char {
-    plain,   // only reads or prints, but for the options in `refused`
-    asks,    // where its first word is -v or -V
-    mode,    // makes files executable
-    awk,     // its code starts and writes nothing
-    sed,     // the same
-    shell,   // given a script, whose commands are judged
-    starts,  // starts what is allowed
-    tests,   // runs tests, with no options but `options`
+    plain,    // only reads or prints, but for the options in `refused`
+    asks,     // where its first word is -v or -V
+    mode,     // makes files executable
+    awk,      // its code starts and writes nothing
+    sed,      // the same
+    shell,    // given a script, whose commands are judged
+    starts,   // starts what is allowed
+    finds,    // starts what is allowed with any words, and else as plain
+    repeats,  // the same
+    sources,  // reads the file that activates a virtual environment
+    listed,   // with no options but `options`: tests, for the most part
+    fetches,  // the same, and prints what a server on this host says
   };
   Kind kind = Kind::plain;
   // Some shells read its words as arithmetic, which may run commands: a[$(x)].
   bool counts = false;
-  // Options that are refused; a name with a dash is a whole word. Options that write to a file are
-  // refused as well: FileProgram knows them.
+  // Options that are refused; a name with a dash is a whole word, and @ begins one. Options that
+  // write to a file are refused as well: FileProgram knows them.
   Names refused = {};
   Names options = {};
 };
@@ -15787,9 +15930,9 @@ bool is_option_name(std::string_view option, std::string_view name);
 
 // True if an option is one of these, or abbreviates one.
 bool lists_option(const Names& names, std::string_view option);
-template <class... Options>
-bool abbreviates(std::string_view option, Options... names) {
-  return (is_option_name(option, names) || ...);
+template <std::size_t... Sizes>
+bool abbreviates(std::string_view option, const char (&... names)[Sizes]) {
+  return (is_option_name(option, {names, Sizes - 1}) || ...);
 }
 
 // True if a mode, or an access control list, lets others write, or sets setuid or setgid; or may do
@@ -15848,6 +15991,10 @@ struct Form {
   const std::vector<shell::Word>* roots = nullptr;
   bool code = false;   // runs out of an interpreter's code
   bool holes = false;  // what is unknown in it is no reason to refuse
+  // It stands in this file, which an earlier command has written: see case_internal.hpp. `lenient`:
+  // what is unknown in it is no reason to refuse.
+  std::string_view file = {};
+  bool lenient = false;
   const shell::Input* input = nullptr;
 
   Form from(std::size_t first) const {
@@ -15857,6 +16004,12 @@ struct Form {
     rest.size -= first;
     ++rest.level;
     return rest;
+  }
+  // Holes excuse unknown parts of a text, not a text of which nothing is known.
+  Form reading(bool some_is_known) const {
+    Form reader = *this;
+    reader.holes = holes && some_is_known;
+    return reader;
   }
 };
 
@@ -15897,12 +16050,12 @@ class Arguments {
   std::size_t at() const { return at_; }
   // True if this is one of these options, or abbreviates one. has() knows no abbreviations.
   bool is(const Names& names) const { return is_option && lists_option(names, option); }
-  template <class... Options>
-  bool is(Options... names) const {
+  template <std::size_t... Sizes>
+  bool is(const char (&... names)[Sizes]) const {
     return is_option && abbreviates(option, names...);
   }
-  template <class... Options>
-  bool has(Options... names) const {
+  template <std::size_t... Sizes>
+  bool has(const char (&... names)[Sizes]) const {
     return is_option && is_any(option, names...);
   }
   // Reads all that is left; gives at().
@@ -15970,6 +16123,9 @@ inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
+// See Guard::with_files().
+using FileTexts = Function<std::optional<std::string>(const std::string&)>;
+
 inline Verdict refusal(std::string_view rule, std::string message, std::size_t begin,
                        std::size_t end) {
   Verdict verdict;
@@ -16028,6 +16184,27 @@ inline constexpr std::size_t no_rank = ask_listed_rank + 1;
 // What reads the standard input of a script and runs what it reads.
 enum class Reader : unsigned char { none, program, shell };
 
+// The texts of files that earlier commands have written, as a script finds them: see
+// Guard::with_files(). They are judged like texts of the script, but for two things: a text that
+// cannot be judged, as it is too much, is as if it was not there; and where no allow list is asked,
+// what is not known in them passes. So a script that was fetched, or that a program has made, is
+// refused for what it surely does.
+class EarlierFiles {
+ public:
+  explicit EarlierFiles(const FileTexts& texts) : texts_(texts) {}
+  // A file by its absolute path, with its text; null: no earlier command has written it.
+  using File = std::pair<const std::string, shell::Input>;
+  const File* find(const std::string& path);
+  bool any() const { return any_; }
+
+ private:
+  static constexpr std::size_t most = 16;  // files of one script
+
+  const FileTexts& texts_;
+  std::map<std::string, shell::Input> found_ = {};
+  bool any_ = false;
+};
+
 // A script that is judged, with its verdict so far. A script that bash and a POSIX shell read in
 // different ways is walked twice, once for each of them, and both walks share one case.
 struct Case {
@@ -16045,6 +16222,8 @@ struct Case {
 
   // Aliases of git that the script has set: name and value.
   std::map<std::string, std::string, std::less<>> git_aliases = {};
+  EarlierFiles* files = nullptr;  // null: it finds none
+  std::string_view in_file = {};  // the one of them that is judged now
   // More of the input may follow, so that an end in a construct is none.
   bool may_go_on = false;
 
@@ -16214,7 +16393,7 @@ std::string not_allowed_message(const std::vector<std::string>& patterns, bool u
     });
   std::string text = "Command not in allowed list. Allowed patterns: " + named(nearest, ", "sv);
   if (!usual) return text;
-  append_all(text, "%; and to read or print: %",
+  append_all(text, "%; and in their usual forms: %",
              {patterns.empty() ? "none" : "", named(usual_commands(), " "sv)});
   return text;
 }
@@ -16246,6 +16425,7 @@ void Case::refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_
 void Case::refuse_as(std::size_t new_rank, std::string_view name, std::string message,
                      std::size_t begin, std::size_t end) {
   rank = new_rank;
+  if (!in_file.empty()) append_all(message, {" (in the file ", shown(in_file), ")"});
   verdict = refusal(name, std::move(message), begin, end);
   verdict.must_ask = new_rank >= ask_rank;
 }
@@ -16271,12 +16451,14 @@ void UnsetVariables::note(const shell::Command& command) {
   const bool tests = is_any(name, "[", "[[", "test");
   trapped_ |= name == "trap"sv;
   if (is_any(name, "source", ".")) trust_all();
+  const bool sets = name == "set"sv;
+  if (!tests && !sets) return;
   for (const shell::Word& word : command.words) {
     // A script that tests a variable knows that it may be empty.
     for (const std::uint16_t variable : word.unset)
       if (tests && variable) names_.push_back(std::uint32_t{variable});
-    if (name == "set"sv && (word.text == "nounset" || (starts_with(word.text, "-"sv) &&
-                                                       word.text.find('u') != std::string::npos)))
+    if (sets && (word.text == "nounset" ||
+                 (starts_with(word.text, "-"sv) && word.text.find('u') != std::string::npos)))
       trust_all();
   }
 }
@@ -16460,10 +16642,10 @@ class CodeLexer {
 // Reads a piece of code; what it finds goes to the scope.
 void read_piece(CodeScope& scope, const CodePiece& piece);
 
-// What a piece of code would start. `given`: variables that it is started with, NAME=VALUE in
-// lines.
+// What a piece of code would start. `given`: variables that it is started with, each as
+// NAME=VALUE.
 CodeFindings find_starts(Language language, std::string_view code, bool page,
-                         std::string_view given);
+                         const std::vector<std::string_view>& given);
 
 }  // inner
 
@@ -16614,12 +16796,11 @@ void read_m4(CodeScope& scope, const CodePiece& piece) {
 CODEEXEC_INNER {
 
 CodeFindings find_starts(Language language, std::string_view code, bool page,
-                         std::string_view given) {
+                         const std::vector<std::string_view>& given) {
   CodeScope scope;
   scope.language = language;
   scope.budget = (std::size_t{1} << 16) + 16 * code.size();
-  while (!given.empty()) {
-    std::string_view value = take_part(given, '\n');
+  for (std::string_view value : given) {
     const std::string_view name = take_part(value, '=');
     scope.variables[std::string(name)].set_text(std::string(value));
   }
@@ -16800,13 +16981,14 @@ inline constexpr std::size_t no_word = static_cast<std::size_t>(-1);
 // One simple command while it is judged: its forms, and the payloads that the walk reads next.
 // Lives as long as the visit of the command; pointers in its forms lead into it.
 struct Subject {
-  Subject(Case& of, UnsetVariables& watched, Links& made, KnownOutput& printed,
+  Subject(Case& of, UnsetVariables& watched, Links& made, Links& copied, KnownOutput& printed,
           const shell::Visit& visit)
       : judged(of),
         command(visit.command),
         producer(visit.producer),
         variables(watched),
         links(made),
+        copies(copied),
         output(printed),
         payloads(visit.payloads),
         fetched(visit.fetched),
@@ -16820,6 +17002,7 @@ struct Subject {
   const shell::Command* producer;  // the command that writes into its pipe, or null
   UnsetVariables& variables;
   Links& links;
+  Links& copies;  // files that the script makes of others: cp, mv, ln
   KnownOutput& output;
   std::vector<shell::Payload>& payloads;
   std::vector<std::string>& fetched;  // see shell::Visit
@@ -16832,6 +17015,8 @@ struct Subject {
 
   // The command as it stands.
   Form whole() const;
+  // The form in a file of an earlier command; without a name, where it is.
+  Form in_file(const Form& form, std::string_view file) const;
 
   // Refuses at a word; the message shows the form, and then `follows`.
   void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
@@ -16849,7 +17034,9 @@ struct Subject {
   // `last`: what the last name links to, if the script has made that a link.
   PathText path_of(const Part& part, bool last = false) { return path_from(base(), part, last); }
   PathText path_from(const PathText& directory, const Part& part, bool last = false) const;
-  // True if it leads below the place where the script starts, by a relative path with a slash.
+  // True if it is known to lie below the place where the script starts, or in the project there.
+  bool lies_inside(const PathText& path) const;
+  // The same of a relative path with a slash.
   bool is_own_path(const Part& part);
   // True if it lies in the project where the script starts.
   bool in_workspace(const PathText& path) const {
@@ -16875,6 +17062,8 @@ inline bool is_relative(const Part& part) {
   return !part.text.empty() && part.text[0] != '/' && !part.home();
 }
 
+// True if a text is not known, and has no known part but blanks.
+bool is_blank_or_unknown(std::string_view text);
 // A word that stands where another one does, for messages.
 shell::Word word_like(const shell::Word& place, std::string_view text);
 shell::Word unknown_word(const shell::Word& place);
@@ -16922,26 +17111,33 @@ void run_string(Subject& subject, const Form& form, const Part& part,
 void run_option(Subject& subject, const Form& form, const Part& part);
 // A script that may have any holes.
 void run_guess(Subject& subject, const Form& form, std::string_view script);
-// True if a text is not known, and has no known part but blanks.
-bool is_blank_or_unknown(std::string_view text);
 
 // interpreters.cpp: code in other languages -------------------------------------------------------
 
 void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form);
 // What code runs is judged by all rules and by the lists of what is blocked and asked about.
-// `page`: see CodePiece; `given`: variables that it is started with, NAME=VALUE in lines.
+// `page`: see CodePiece; `given`: variables that it is started with, as NAME=VALUE.
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word, bool page = false, std::string_view given = {});
+               const shell::Word& word, bool page = false,
+               const std::vector<std::string_view>& given = {});
 
 // code_input.cpp: code that comes in on standard input --------------------------------------------
 
 // True if standard input is a file that the command names.
 bool reads_file(const shell::Command& command);
+// True if a program prints what the command reads that has it from elsewhere: curl x | sh
+bool is_fed(const Subject& subject);
 // Refuses an interpreter that runs what is not known before it runs: `curl x | python3`.
 void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form);
 
-// written_files.cpp: files that the script itself has written -------------------------------------
+// written_files.cpp: files that the script or an earlier command has written ----------------------
 
+// Calls `take` with each text that a file may have, and what the file is called if an earlier
+// command has written it.
+void each_text(Subject& subject, const shell::Word& word,
+               FunctionRef<void(const shell::Input&, std::string_view)> take);
+// The word of `< FILE`, if the form runs what it reads from it and the script has not written it.
+const shell::Word* input_file(Subject& subject, const Form& form);
 // A program that is such a file is what its first line names, with the file as an argument.
 void run_written_file(Subject& subject, const Form& form);
 // Notes files that are fetched: their texts are not known from here on.
@@ -16979,6 +17175,8 @@ struct FindRoots {
   std::size_t last = 1;
 };
 FindRoots roots_of(const Form& form);
+// The word that ends the command of -exec, which begins at the word `i`.
+std::size_t end_of_exec(const Form& form, std::size_t i);
 // True if find picks what it finds by name, path, time or owner.
 bool has_test(const Form& form, std::size_t first);
 void peel_find(Subject& subject, const Form& form);
@@ -17121,6 +17319,11 @@ bool reads_file(const shell::Command& command) {
   return false;
 }
 
+bool is_fed(const Subject& subject) {
+  return subject.producer && !subject.producer->words.empty() &&
+         fetchers.has(base_name(subject.producer->words[0].text));
+}
+
 void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form) {
   if (wrapper.kind != Wrapper::Kind::interpreter && !wrapper.has(Wrapper::runs_input)) return;
   const Source source = find_source(wrapper, form);
@@ -17130,6 +17333,7 @@ void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form
   if (!opaque || source == Source::option || source == Source::operand) return;
   Form fed = form;
   fed.holes = false;
+  fed.lenient = form.lenient && !is_fed(subject);
   subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
 }
 
@@ -17256,7 +17460,7 @@ void CodeLexer::read_mark(CodeToken& token) {
     return;
   }
   struct Pair {
-    std::string_view text;
+    const char* text;
     char mark;
   };
   static constexpr Pair pairs[] = {
@@ -17282,13 +17486,13 @@ void CodeLexer::read_mark(CodeToken& token) {
   };
   token.kind = CodeToken::Kind::mark;
   token.mark = c;
-  const std::string_view two = code_.substr(at_ - 1, 2);
   for (const Pair& pair : pairs) {
-    if (two != pair.text || (pair.mark == CodeToken::assign && c == '<' && !is(Language::r)))
+    if (c != pair.text[0] || at(0) != pair.text[1] ||
+        (pair.mark == CodeToken::assign && c == '<' && !is(Language::r)))
       continue;
     ++at_;
     token.mark = pair.mark;
-    if (two == ".."sv && is(Language::lua)) token.mark = CodeToken::joint;
+    if (c == '.' && pair.text[1] == '.' && is(Language::lua)) token.mark = CodeToken::joint;
     return;
   }
   if (c == '=') token.mark = CodeToken::assign;
@@ -18457,7 +18661,7 @@ struct FileRows : FileColumns {
        fetches("i extract p pass-through")},
       {"curl", Operands::fetch, letters("AbcCdDeEFHKmoPQrtTuUwxXyYz"),
        longs("output data header request user user-agent max-time url form cookie cookie-jar "
-             "config upload-file dump-header output-dir"),
+             "config upload-file dump-header output-dir connect-timeout write-out"),
        reads("T upload-file"), writes("o output c cookie-jar D dump-header output-dir"),
        directory("output-dir"), fetches("O remote-name remote-name-all J remote-header-name")},
       {"cut", Operands::read, letters("bcdf"), longs("bytes characters delimiter fields")},
@@ -18737,6 +18941,7 @@ void check_removal(Subject& subject, const Part& part, const PathText& path, boo
     return;
   if (!tree && is_known_path(path, PathKind::removable)) return;
   if (form.tested && is_known_path(path, PathKind::scratch)) return;
+  if (form.lenient && (!part.word->known() || part.word->assumed)) return;
   subject.refuse(Rule::rm_protected, *part.word, form,
                  concat(" removes %", {shown(text_of(path))}));
 }
@@ -18771,6 +18976,14 @@ FindRoots roots_of(const Form& form) {
     ++roots.last;
   }
   return roots;
+}
+
+std::size_t end_of_exec(const Form& form, std::size_t i) {
+  for (; i < form.size; ++i) {
+    const std::string& text = form.words[i].text;
+    if (text == ";" || (text == "+" && form.words[i - 1].text == "{}")) break;
+  }
+  return i;
 }
 
 bool has_test(const Form& form, std::size_t first) {
@@ -18840,7 +19053,6 @@ class FindCommand {
   void find_worst();
   bool add_places(std::size_t first);
   void judge_actions(std::size_t i);
-  std::size_t end_of_exec(std::size_t i) const;
   void add_exec(std::size_t first, std::size_t last);
   void add_found(const Form& command, const shell::Word& name);
 
@@ -18885,7 +19097,7 @@ void FindCommand::judge_actions(std::size_t i) {
       for (std::size_t root = 0; root < starts_.size; ++root)
         use_file(subject_, Use::remove, part_of(starts_.words[root]), true, found_);
     } else if (is_any(text, "-exec", "-execdir", "-ok", "-okdir")) {
-      const std::size_t end = end_of_exec(i + 1);
+      const std::size_t end = end_of_exec(form_, i + 1);
       add_exec(i + 1, end);
       i = end;
     } else if (starts_with(text, "-fprint"sv) || text == "-fls"sv) {
@@ -18893,14 +19105,6 @@ void FindCommand::judge_actions(std::size_t i) {
         use_file(subject_, Use::write, part_of(form_.words[++i]), false, form_);
     }
   }
-}
-
-std::size_t FindCommand::end_of_exec(std::size_t i) const {
-  for (; i < form_.size; ++i) {
-    const std::string& text = form_.words[i].text;
-    if (text == ";" || (text == "+" && form_.words[i - 1].text == "{}")) break;
-  }
-  return i;
 }
 
 // The command of -exec, with the roots for its first {}, and the worst of them for all others.
@@ -19263,9 +19467,9 @@ class HostAccess {
 
  private:
   Arguments arguments() const { return {form_, wrapper_.syntax, Order::stop_at_operand}; }
-  bool has_option(const char* option) const {
+  bool has_option(std::string_view option) const {
     for (Arguments each = arguments(); each.next();)
-      if (each.has(option)) return true;
+      if (each.is_option && each.option == option) return true;
     return false;
   }
 
@@ -19431,17 +19635,18 @@ void check_host_access(Subject& subject, const Wrapper& wrapper, const Form& for
 
 namespace {
 
-// The code in a file that the script has written.
+// The code in a file that the script or an earlier command has written.
 void read_code_file(Subject& subject, Language language, const Form& form,
                     const shell::Word& word) {
   if (form.holes) return;
   subject.run.push_back(word.text);
-  for (const shell::Input* each = word.printed; each != nullptr; each = each->also) {
-    if (each->kind == shell::Input::Kind::known)
-      read_code(subject, language, each->text, form, word, true);
+  each_text(subject, word, [&](const shell::Input& text, std::string_view file) {
+    const Form runs = subject.in_file(form, file);
+    if (text.kind == shell::Input::Kind::known)
+      read_code(subject, language, text.text, runs, word, true);
     else
-      subject.refuse_opaque(form, word, "its code is not known before it runs"sv);
-  }
+      subject.refuse_opaque(runs, word, "its code is not known before it runs"sv);
+  });
 }
 
 }  // namespace
@@ -19455,7 +19660,7 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
   bool has_code = false;   // given by an option
   bool from_file = false;  // or in a file that an option names
   bool prints = false, in_place = false;
-  std::string variables;  // awk -v NAME=VALUE, in lines
+  std::vector<std::string_view> variables;  // awk -v NAME=VALUE
   std::vector<Part> codes;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
@@ -19470,7 +19675,7 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
       use_file(subject, Use::read, each.part, false, form);
     }
     if (each.part.word && language == Language::awk && each.is("v", "assign"))
-      append_all(variables, "%\n", {each.part.text});
+      variables.push_back(each.part.text);
     from_file |= each.has("m", "f", "file");
     prints |= each.has("p", "print");
     in_place |= each.has("i");
@@ -19497,15 +19702,16 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
     subject.judged.note_reader(*form.input, Reader::program);
     if (form.input->kind == shell::Input::Kind::known)
       read_code(subject, language, form.input->text, form, form.words[0], true);
+    else if (const shell::Word* const file = input_file(subject, form))
+      read_code_file(subject, language, form, *file);
   }
   for (const Part& code : codes)
     read_code(subject, language, code.text, form, *code.word, false, variables);
 }
 
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word, bool page, std::string_view given) {
-  Form unknown = form;
-  unknown.holes = form.holes && !is_blank_or_unknown(code);
+               const shell::Word& word, bool page, const std::vector<std::string_view>& given) {
+  const Form unknown = form.reading(!is_blank_or_unknown(code));
   const CodeFindings findings = find_starts(language, code, page, given);
   // What comes in is refused where it comes from.
   if (!page && (findings.opaque || is_blank_or_unknown(code)))
@@ -19569,6 +19775,7 @@ class Judge {
   Case& case_;
   UnsetVariables variables_ = {};
   Links links_ = {};
+  Links copies_ = {};
   KnownOutput output_ = {};
 };
 
@@ -19679,6 +19886,12 @@ void judge_pattern(Subject& subject, const Form& form, std::string_view pattern)
   subject.refuse_unknown(form, true);
 }
 
+// The list of users has the name of a program, and is none.
+bool is_user_list(Subject& subject, const shell::Word& word) {
+  return base_name(word.text) == "passwd"sv && word.text.size() > "passwd"sv.size() &&
+         text_of(subject.path_of(part_of(word))) == "/etc/passwd";
+}
+
 // Finds the name of the program. A word that is known in part still shows it when the part behind
 // the last slash is known: "$VENV/bin/python" is some python.
 void judge_form(Subject& subject, const Form& form) {
@@ -19707,7 +19920,14 @@ void judge_form(Subject& subject, const Form& form) {
     return judge_pattern(subject, form, name);
   }
   run_written_file(subject, form);
-  if (!name.empty()) judge_program(subject, form, name);
+  if (!name.empty() && !is_user_list(subject, word)) judge_program(subject, form, name);
+}
+
+void note_run(Case& judged, const shell::Command& command, std::string_view word) {
+  constexpr std::size_t most = 256;
+  std::string path = join_shell_path(command.work_dir.text, word);
+  if (!is_unknown(path) && judged.collected->runs.size() < most)
+    judged.collected->runs.push_back(std::move(path));
 }
 
 }  // namespace
@@ -19717,7 +19937,7 @@ CODEEXEC_INNER {
 void Judge::visit(const shell::Visit& visit) {
   if (case_.too_complex) return;
   const shell::Command& command = visit.command;
-  Subject subject(case_, variables_, links_, output_, visit);
+  Subject subject(case_, variables_, links_, copies_, output_, visit);
   variables_.note(command);
   output_.note(case_, command);
   if (case_.dialect == shell::Dialect::bash && !command.words.empty() &&
@@ -19728,6 +19948,7 @@ void Judge::visit(const shell::Visit& visit) {
     case_.collected->commands.push_back(simple_command(command));
 
   const Form whole = subject.whole();
+  case_.in_file = whole.file;
   if (command.fork_bomb && case_.wants(Rule::fork_bomb))
     case_.refuse(Rule::fork_bomb, command.begin, command.end, shown(join(whole)));
   for (const shell::Redirection& redirection : command.redirections)
@@ -19738,12 +19959,17 @@ void Judge::visit(const shell::Visit& visit) {
   // Judging a form may add others to the end of the list.
   for (const Form& form : subject.forms) {
     if (case_.too_complex) break;
+    case_.in_file = form.file;
     // A call of the script's own function: the commands in its body are visited by themselves.
     if (!command.own || form.level) judge_form(subject, form);
     check_listed(subject, form);
   }
+  case_.in_file = whole.file;
   if (!command.tolerant && !command.holes && !command.compound && !case_.terms.allows_all())
     check_allowed(subject);
+  case_.in_file = {};
+  if (case_.collected)
+    for (const std::string& word : visit.run) note_run(case_, command, word);
 }
 
 }  // inner
@@ -20257,21 +20483,20 @@ bool is_risky_acl(std::string_view entries) {
 //   bash -c 'rm -rf /'      run_string    the text is a word
 //   echo 'rm -rf /' | sh    read_input    the text comes in
 //   bash /dev/stdin         read_input    the same, by a name
-//   bash build.sh           (a file)      allowed: the policy reads no files, but knows those that
-//                                         the script itself has written
+//   bash build.sh           run_named     a file: allowed, unless its text is known, as the script
+//                                         or an earlier command has written it
 //   ssh -o ProxyCommand=x   run_option    the text is in an option
 //   tmux send-keys 'ls' C-m run_guess     the text may have any holes
 
 namespace {
 
-// One text, with the words from `first` on as $0, $1 ...
+// One text, with the words from `first` on as $0, $1 ... `file`: of an earlier command.
 void read_commands(Subject& subject, const Form& form, std::size_t first, bool same_shell,
-                   const shell::Input& input) {
+                   const shell::Input& input, std::string_view file = {}) {
   const bool is_file = &input != form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
-  // Holes excuse unknown parts of a text, not a text of which nothing is known.
-  Form fed = form;
-  fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
+  Form fed = form.reading(input.kind == shell::Input::Kind::known);
+  fed.lenient = form.lenient && (is_file || !is_fed(subject));
   if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
     subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
   if (input.kind == shell::Input::Kind::unknown || !subject.judged.charge_bytes(input.text.size()))
@@ -20280,6 +20505,7 @@ void read_commands(Subject& subject, const Form& form, std::size_t first, bool s
   payload.text = std::string(input.text);
   payload.input = *form.input;
   payload.file = is_file;
+  payload.path = std::string(is_file ? file : form.file);
   if (!is_file) payload.input.script = true;
   payload.same_shell = same_shell;
   payload.tolerant = form.code || input.piece;
@@ -20290,14 +20516,21 @@ void read_commands(Subject& subject, const Form& form, std::size_t first, bool s
   subject.payloads.push_back(std::move(payload));
 }
 
+// A file of an earlier command that standard input is: bash < f. False: it is not known.
+bool read_redirected(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
+  const shell::Word* const target = input_file(subject, form);
+  bool found = false;
+  if (target)
+    each_text(subject, *target, [&](const shell::Input& text, std::string_view file) {
+      found = true;
+      read_commands(subject, form, first, same_shell, text, file);
+    });
+  return found;
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
-
-bool is_blank_or_unknown(std::string_view text) {
-  return is_unknown(text) &&
-         text.find_first_not_of(std::string_view("\0 \n", 3)) == std::string_view::npos;
-}
 
 void run_words(Subject& subject, const Form& form, std::string_view script, std::size_t first,
                const shell::Word& word) {
@@ -20312,8 +20545,7 @@ void run_words(Subject& subject, const Form& form, std::string_view script, std:
 }
 
 void run_string(Subject& subject, const Form& form, const Part& part, std::size_t first_argument) {
-  Form unknown = form;
-  unknown.holes = form.holes && !is_blank_or_unknown(part.text);
+  const Form unknown = form.reading(!is_blank_or_unknown(part.text));
   if (is_unknown(part.text) || part.glob())
     subject.refuse_opaque(unknown, *part.word, "the script is not known before it runs"sv);
   subject.add_payload(form, part.text, false, first_argument);
@@ -20345,43 +20577,51 @@ void run_guess(Subject& subject, const Form& form, std::string_view script) {
 }
 
 void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
-  const shell::Input* printed = first < form.size ? form.words[first].printed : nullptr;
   const shell::Input& input = *form.input;
-  if (printed == nullptr) {
-    subject.judged.note_reader(input, Reader::shell);
-    // Another shell has it as its script, and it is judged as that.
-    if (input.kind == shell::Input::Kind::inherited || input.script) return;
-    return read_commands(subject, form, first, same_shell, input);
-  }
-  for (; printed != nullptr; printed = printed->also)
-    read_commands(subject, form, first, same_shell, *printed);
+  subject.judged.note_reader(input, Reader::shell);
+  // Another shell has it as its script, and it is judged as that.
+  if (input.kind != shell::Input::Kind::inherited && !input.script &&
+      !read_redirected(subject, form, first, same_shell))
+    read_commands(subject, form, first, same_shell, input);
 }
 
 }  // inner
 
 namespace {
 
-// A script that is named. True: it is what comes in on standard input, or what <( ) prints.
-bool check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
+// Where the text of a script that is named comes from.
+enum class ScriptSource { unknown, input, file };
+
+ScriptSource check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(subject.command.work_dir.text, word.text);
-  if (is_any(text, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")) return true;
-  if (word.process && word.printed) return true;
+  if (is_any(text, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")) return ScriptSource::input;
+  if (word.process && word.printed) return ScriptSource::file;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
                           (starts_with(text, "/proc/"sv) && text.find("/fd/") != std::string::npos);
   if (word.process && subject.output.find(subject.judged, word).known) {
     subject.judged.understood = false;
-    return false;
+    return ScriptSource::unknown;
   }
   if (word.process || (!word.known() && (word.split || !known_name)) || descriptor) {
     subject.refuse_opaque(form, word, "the script is not known before it runs"sv);
-    return false;
+    return ScriptSource::unknown;
   }
   use_file(subject, Use::read, part_of(word), false, form);
   subject.run.push_back(word.text);
   // What runs elsewhere has files of its own.
-  return word.printed != nullptr && !form.holes;
+  return form.holes ? ScriptSource::unknown : ScriptSource::file;
+}
+
+// The script that word `i` names; the words behind it are $1, $2 ...
+void run_named(Subject& subject, const Form& form, std::size_t i, bool same_shell) {
+  const ScriptSource source = check_script_file(subject, form, form.words[i]);
+  if (source == ScriptSource::input) read_input(subject, form, i + 1, same_shell);
+  if (source != ScriptSource::file) return;
+  each_text(subject, form.words[i], [&](const shell::Input& text, std::string_view file) {
+    read_commands(subject, form, i + 1, same_shell, text, file);
+  });
 }
 
 // The walk follows eval, trap and alias itself, behind `command` and `builtin` as well.
@@ -20412,8 +20652,7 @@ void judge_eval(Subject& subject, const Form& form) {
 
 void judge_source(Subject& subject, const Form& form) {
   const std::size_t i = form.size > 1 && form.words[1].text == "--" ? 2 : 1;
-  if (i < form.size && check_script_file(subject, form, form.words[i]))
-    read_input(subject, form, i, true);
+  if (i < form.size) run_named(subject, form, i, true);
 }
 
 void judge_trap(Subject& subject, const Form& form) {
@@ -20469,9 +20708,8 @@ ShellCall read_shell_options(Subject& subject, const Form& form) {
         call.runs = false;
         return call;
       }
-      if (lists_option(shell_longs, text.substr(2)) && ++i < form.size &&
-          check_script_file(subject, form, form.words[i]))
-        read_input(subject, form, i, false);
+      if (lists_option(shell_longs, text.substr(2)) && ++i < form.size)
+        run_named(subject, form, i, false);
       continue;
     }
     if (is_unknown(text))
@@ -20494,8 +20732,10 @@ void judge_shell(Subject& subject, const Form& form) {
   if (!call.runs) return;
   if (call.has_command) {
     if (i < form.size) run_string(subject, form, part_of(form.words[i]), i + 1);
-  } else if (i >= form.size || call.from_input || check_script_file(subject, form, form.words[i])) {
+  } else if (i >= form.size || call.from_input) {
     read_input(subject, form, i, false);
+  } else {
+    run_named(subject, form, i, false);
   }
 }
 
@@ -20835,6 +21075,10 @@ void OperandReader::copy_files() {
     const std::string_view name = base_name(source);
     if (!name.empty() && name != "."sv && name != ".."sv) copy.names.push_back(name);
     check_place(subject_, copy, target, form_);
+    if (!subject_.judged.files) continue;
+    const PathText from = subject_.path_of(operands_[i], true);
+    if (sources == 1) subject_.copies.note(path, from);
+    subject_.copies.note(copy, from);
   }
 }
 
@@ -21100,7 +21344,7 @@ struct Policy::Compiled {
     if (compat)
       judgement.verdict = only.check_compat(command);
     else
-      only.check_strict(command, {}, {}, false, judgement);
+      only.check_strict(command, {}, {{}, {}}, false, judgement);
     return allows ? judgement.verdict.allowed : judgement.verdict.rule == listed_name(false);
   }
   Expected<void> check_examples(const PolicyOptions& options) const {
@@ -21125,35 +21369,53 @@ struct Policy::Compiled {
     return {};
   }
 
+  // What a script does beside what its text says.
+  struct Setting {
+    std::string_view work_dir = {};
+    const FileTexts& texts;
+    const std::vector<std::pair<std::string, std::string>>* variables = nullptr;
+  };
   // `of_code`: it stands for code, and the allow list is not asked.
-  void check_strict(std::string_view script, std::string_view input, std::string_view work_dir,
+  void check_strict(std::string_view script, std::string_view input, const Setting& setting,
                     bool in_full, Judgement& judgement, bool of_code = false) const {
     const Terms terms = this->terms(of_code);
-    Case judged = {terms, script};
-    judged.collected = in_full ? &judgement : nullptr;
-    shell::Options options;
     // The code of a command may be as long as a command.
     constexpr std::size_t longest_input = std::size_t{1} << 20;
+    shell::Options options;
     if (!input.empty())
       options.input = known_input(input, of_code ? max_command_bytes : longest_input);
-    start_in(work_dir, judged, options);
-    judgement.verdict = judge_walks(judged, options);
-    judgement.complete = judged.understood;
+    options.variables = setting.variables;
+    EarlierFiles found(setting.texts);
+    EarlierFiles* files = setting.texts ? &found : nullptr;
+    do {
+      judgement.commands.clear();
+      judgement.files.clear();
+      judgement.runs.clear();
+      Case judged = {terms, script};
+      judged.collected = in_full ? &judgement : nullptr;
+      judged.files = files;
+      judgement.verdict = judge_walks(judged, options, setting.work_dir);
+      judgement.complete = judged.understood;
+    } while (are_too_much(files, judgement.verdict));
   }
   // What a script runs that reads this.
-  ReadVerdict check_reading(std::string_view script, std::string_view work_dir,
+  ReadVerdict check_reading(std::string_view script, const Setting& setting,
                             const shell::Input& input) const {
     const Terms terms = this->terms();
-    Case judged = {terms, script};
-    judged.may_go_on = true;
     shell::Options options;
     options.input = input;
-    start_in(work_dir, judged, options);
-    ReadVerdict found;
-    found.verdict = judge_walks(judged, options);
-    found.reader = judged.reader;
-    found.open = judged.open;
-    return found;
+    EarlierFiles found(setting.texts);
+    EarlierFiles* files = setting.texts ? &found : nullptr;
+    ReadVerdict read;
+    do {
+      Case judged = {terms, script};
+      judged.may_go_on = true;
+      judged.files = files;
+      read.verdict = judge_walks(judged, options, setting.work_dir);
+      read.reader = judged.reader;
+      read.open = judged.open;
+    } while (are_too_much(files, read.verdict));
+    return read;
   }
   // False: nothing that a command does would be refused or asked about.
   bool judges_anything() const {
@@ -21172,18 +21434,28 @@ struct Policy::Compiled {
             asked,
             &reasons};
   }
-  static void start_in(std::string_view work_dir, Case& judged, shell::Options& options) {
-    if (!starts_with(work_dir, "/"sv)) return;
-    options.work_dir = std::string(work_dir);
-    if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
-    judged.workspace = is_workspace(judged.start);
+  // True, and drops the files, if it is these that cannot be judged: then the script is, without.
+  static bool are_too_much(EarlierFiles*& files, const Verdict& verdict) {
+    if (!files || !files->any() || verdict.rule != "command-too-complex") return false;
+    files = nullptr;
+    return true;
   }
   // As bash reads the script, and once more as a POSIX shell does where that makes a difference.
-  Verdict judge_walks(Case& judged, shell::Options& options) const {
+  Verdict judge_walks(Case& judged, shell::Options& options, std::string_view work_dir) const {
+    options.dialect = shell::Dialect::bash;
+    if (starts_with(work_dir, "/"sv)) {
+      options.work_dir = std::string(work_dir);
+      if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
+      judged.workspace = is_workspace(judged.start);
+    }
     const shell::Outcome outcome = walk_once(judged, options);
     if (judged.too_complex || !outcome.complete) judged.understood = false;
     judged.open = outcome.open;
     const bool goes_on = judged.may_go_on && outcome.open && outcome.error.code == ErrorCode::parse;
+    // What a file surely does stands, although the rest of it is too much.
+    const bool found = judged.files && judged.files->any() && judged.rank < no_rank;
+    const bool limit = !outcome.complete && outcome.error.code == ErrorCode::limit;
+    if (found && (limit || judged.too_complex)) return std::move(judged.verdict);
     if (!outcome.complete && !goes_on) return not_read(outcome.error, judged.script);
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = judged.dialect = shell::Dialect::posix;
@@ -21272,14 +21544,16 @@ Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool
   return judge_reading(script, {}, work_dir, in_full);
 }
 
-Judgement Policy::judge_reading(std::string_view script, std::string_view input,
-                                std::string_view work_dir, bool in_full) const {
+Judgement Policy::judge_reading(
+    std::string_view script, std::string_view input, std::string_view work_dir, bool in_full,
+    const std::vector<std::pair<std::string, std::string>>& variables) const {
   Judgement judgement;
   judgement.verdict = compiled_->check_form(script);
   judgement.complete = judgement.verdict.allowed;
   if (!judgement.verdict) return judgement;
   const bool compat = compiled_->compat;
-  if (in_full || !compat) compiled_->check_strict(script, input, work_dir, in_full, judgement);
+  if (in_full || !compat)
+    compiled_->check_strict(script, input, {work_dir, text_of_, &variables}, in_full, judgement);
   if (compat)
     judgement.verdict = compiled_->check_compat(script);
   else if (judgement.verdict || judgement.verdict.must_ask)
@@ -21292,7 +21566,9 @@ Verdict Policy::judge_typed(std::string_view script, std::string_view work_dir, 
                             std::string_view text, std::string& typed) const {
   if (compiled_->compat || !compiled_->judges_anything()) return {};
   return judge_typed_text(
-      [&](const shell::Input& input) { return compiled_->check_reading(script, work_dir, input); },
+      [&](const shell::Input& input) {
+        return compiled_->check_reading(script, {work_dir, text_of_}, input);
+      },
       terminal, text, typed);
 }
 
@@ -21301,7 +21577,7 @@ bool Policy::can_read(std::string_view script, std::string_view work_dir) const 
   only_syntax.max_command_bytes = compiled_->max_command_bytes;
   if (!only_syntax.check_form(script)) return false;
   Judgement judgement;
-  only_syntax.check_strict(script, {}, work_dir, false, judgement);
+  only_syntax.check_strict(script, {}, {work_dir, {}}, false, judgement);
   return judgement.verdict.allowed;
 }
 
@@ -21311,8 +21587,15 @@ Judgement Policy::judge_code(const std::vector<std::string>& argv, std::string_v
   if (compiled_->compat) return judgement;
   judgement.verdict = compiled_->check_form(code);
   if (!judgement.verdict) return judgement;
-  compiled_->check_strict(script_of_argv(argv), code, work_dir, false, judgement, true);
+  compiled_->check_strict(script_of_argv(argv), code, {work_dir, text_of_}, false, judgement, true);
   return judgement;
+}
+
+std::shared_ptr<const Guard> Policy::with_files(
+    const Function<std::optional<std::string>(const std::string&)>& text_of) const {
+  auto policy = new_shared<Policy>(*this);
+  policy->text_of_ = text_of;
+  return policy;
 }
 
 Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options) {
@@ -22227,7 +22510,15 @@ Form Subject::whole() const {
   form.code = command.tolerant;
   form.holes = command.holes;
   form.input = &command.input;
-  return form;
+  return in_file(form, command.file);
+}
+
+Form Subject::in_file(const Form& form, std::string_view file) const {
+  Form made = form;
+  if (file.empty()) return made;
+  made.file = file;
+  made.lenient = judged.terms.allows_all();
+  return made;
 }
 
 void Subject::refuse(Rule rule, const shell::Word& place, const Form& form,
@@ -22238,9 +22529,12 @@ void Subject::refuse(Rule rule, const shell::Word& place, const Form& form,
 void Subject::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why,
                             std::string_view instead) {
   judged.understood = false;
-  if (form.code || form.holes || command.defined || !judged.wants(Rule::opaque_shell_input)) return;
+  if (form.code || form.holes || form.lenient || command.defined ||
+      !judged.wants(Rule::opaque_shell_input))
+    return;
   judged.refuse(Rule::opaque_shell_input, word.begin, word.end,
-                concat("%: %", {shown(judged.written(word)), why}), instead);
+                concat("%: %", {shown(form.file.empty() ? judged.written(word) : join(form)), why}),
+                instead);
 }
 
 void Subject::refuse_unknown(const Form& form, bool for_asking) {
@@ -22248,7 +22542,7 @@ void Subject::refuse_unknown(const Form& form, bool for_asking) {
   judged.understood = false;
   const shell::Word& word = form.words[0];
   const std::size_t rank = for_asking ? ask_listed_rank : judged.rank_of(Rule::unknown_command);
-  if (form.code || form.holes || command.defined || rank >= judged.rank) return;
+  if (form.code || form.holes || form.lenient || command.defined || rank >= judged.rank) return;
   if (output.has_passed(word)) return;
   const std::string_view text = judged.written(word);
   if (judged.dialect == shell::Dialect::posix && (judged.in_test(word) || is_bash_assignment(text)))
@@ -22275,11 +22569,14 @@ PathText Subject::path_from(const PathText& directory, const Part& part, bool la
 }
 
 bool Subject::is_own_path(const Part& part) {
-  if (!is_relative(part) || part.text.find('/') == std::string_view::npos) return false;
-  const PathText path = path_of(part);
+  return is_relative(part) && part.text.find('/') != std::string_view::npos &&
+         lies_inside(path_of(part));
+}
+
+bool Subject::lies_inside(const PathText& path) const {
   for (const std::string_view name : path.names)
     if (is_unknown(name)) return false;
-  if (path.root == PathText::Root::relative) return path.names[0] != ".."sv;
+  if (path.root == PathText::Root::relative) return path.names.empty() || path.names[0] != ".."sv;
   return in_workspace(path);
 }
 
@@ -22324,6 +22621,7 @@ void Subject::add_payload(const Form& form, std::string_view text, bool same_she
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
   payload.holes = form.holes;
+  payload.path = std::string(form.file);
   payload.input = *form.input;
   for (std::size_t i = first_argument; i < form.size; ++i)
     payload.arguments.push_back(shell::Word(form.words[i]));
@@ -22331,6 +22629,11 @@ void Subject::add_payload(const Form& form, std::string_view text, bool same_she
 }
 
 // words that the script does not have -------------------------------------------------------------
+
+bool is_blank_or_unknown(std::string_view text) {
+  return is_unknown(text) &&
+         text.find_first_not_of(std::string_view("\0 \n", 3)) == std::string_view::npos;
+}
 
 shell::Word word_like(const shell::Word& place, std::string_view text) {
   shell::Word word;
@@ -22654,14 +22957,38 @@ class QuietSed {
   bool ok_ = true;
 };
 
-bool is_quiet_sed(const Form& form) {
+// The files that sed -i changes must lie in the workspace, by what their names say.
+bool are_own_files(Subject& subject, const std::vector<Part>& files) {
+  for (const Part& file : files)
+    if (file.word->process || !subject.lies_inside(subject.path_of(file))) return false;
+  return true;
+}
+
+// What follows the letter i in its word is no option, but an ending for the file that is kept.
+bool ends_words_with_i(const Form& form) {
+  for (std::size_t k = 1; k < form.size; ++k) {
+    const std::string_view text = form.words[k].text;
+    const std::size_t letter = text.find('i');
+    if (starts_with(text, "-"sv) && !starts_with(text, "--"sv) &&
+        letter != std::string_view::npos && letter + 1 < text.size())
+      return false;
+  }
+  return true;
+}
+
+bool is_quiet_sed(Subject& subject, const Form& form) {
   FileProgram program;
   find_file_program("sed"sv, program);
-  bool given = false;
-  Part first;
+  bool given = false, in_place = false;
+  std::vector<Part> operands;
   for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
     if (!each.is_option) {
-      if (!first.word) first = each.part;
+      operands.push_back(each.part);
+    } else if (each.has("i", "in-place")) {
+      // What is kept has this behind its name, or in place of the * in it.
+      in_place = true;
+      if (each.part.word && each.part.text.find_first_of("/*"sv) != std::string_view::npos)
+        return false;
     } else if (each.has("e", "expression") && each.part.word) {
       given = true;
       if (!is_certain(*each.part.word) || !QuietSed(each.part.text).is_quiet()) return false;
@@ -22672,8 +22999,14 @@ bool is_quiet_sed(const Form& form) {
   }
   for (std::size_t i = 1; i < form.size; ++i)
     if (may_be_option(form.words[i])) return false;
-  if (given) return true;
-  return first.word && is_certain(*first.word) && QuietSed(first.text).is_quiet();
+  if (!given) {
+    // sed -i '' s/a/b/ a: where -i takes an argument, the script is the next word.
+    if (operands.empty() || !is_certain(*operands[0].word) ||
+        (in_place && operands[0].text.empty()) || !QuietSed(operands[0].text).is_quiet())
+      return false;
+    operands.erase(operands.begin());
+  }
+  return !in_place || (ends_words_with_i(form) && are_own_files(subject, operands));
 }
 
 // awk ---------------------------------------------------------------------------------------------
@@ -22714,18 +23047,57 @@ bool is_quiet_awk(const Form& form) {
   return is_quiet_awk(code, false) && is_quiet_awk(code, true);
 }
 
+// True if no word is an option, or may become one.
+bool has_no_options(const Form& files) {
+  for (std::size_t i = 0; i < files.size; ++i)
+    if (may_be_option(files.words[i]) || starts_with(files.words[i].text, "-"sv)) return false;
+  return true;
+}
+
+// a[$(x)]: true if a [ has a ( or ` anywhere behind it; npos + 1 is 0.
+bool may_run_as_number(std::string_view text) {
+  return text.find('[') < text.find_last_of("(`"sv) + 1;
+}
+
+// Options and operands as the row of the program wants them.
+bool is_plain_usual(const Form& form, const UsualProgram& usual, std::string_view name) {
+  FileProgram program;
+  find_file_program(name, program);
+  const bool filters = program.operands == FileProgram::Operands::filter;
+  // Some options are refused: then no word may become one in a run.
+  const bool careful = !usual.counts && (!usual.refused.empty() || !program.writes.empty());
+  bool options = true;
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const shell::Word& word = form.words[i];
+    const std::string_view text = word.text;
+    options = options && text != "--"sv;
+    if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
+        (starts_with(text, "-"sv) && usual.refused.has(text)) ||
+        (starts_with(text, "@"sv) && usual.refused.has("@"sv)) ||
+        (usual.counts && may_run_as_number(text)))
+      return false;
+  }
+  std::size_t operands = 0;
+  for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
+    if (each.is(usual.refused) || each.is(program.writes)) return false;
+    operands += !each.is_option;
+  }
+  return !filters || operands < 2;
+}
+
 // what starts another program ---------------------------------------------------------------------
 
 // True if the form only reads or prints, runs tests, or starts what is allowed.
-bool is_usual(const Subject& subject, const Form& form);
+bool is_usual(Subject& subject, const Form& form);
 
-bool is_allowed(const Subject& subject, const Form& form) {
+bool is_allowed(Subject& subject, const Form& form) {
   return is_usual(subject, form) || is_listed_allowed(subject, form);
 }
 
+constexpr unsigned deepest_start = 8;
+
 // timeout 5 COMMAND, nohup COMMAND, env A=b COMMAND
-bool starts_allowed(const Subject& subject, const Form& form, std::string_view name) {
-  constexpr unsigned deepest = 8;
+bool starts_allowed(Subject& subject, const Form& form, std::string_view name) {
   std::size_t i = 1;
   if (name == "env"sv) {
     for (; i < form.size; ++i) {
@@ -22744,7 +23116,85 @@ bool starts_allowed(const Subject& subject, const Form& form, std::string_view n
     for (std::size_t k = 1; k < i && k < form.size; ++k)
       if (!is_certain(form.words[k])) return false;
   }
-  return i < form.size && form.level < deepest && is_allowed(subject, form.from(i));
+  return i < form.size && form.level < deepest_start && is_allowed(subject, form.from(i));
+}
+
+bool are_certain(const Form& form, std::size_t first, std::size_t last) {
+  for (std::size_t i = first; i < last; ++i)
+    if (!is_certain(form.words[i]) || form.words[i].process) return false;
+  return true;
+}
+
+// A command that find or xargs starts with words that are known only then. `mark` stands for some.
+bool starts_with_unknown(Subject& subject, const Form& command, std::string_view mark) {
+  if (command.size == 0 || command.level >= deepest_start) return false;
+  std::vector<shell::Word> words;
+  for (std::size_t i = 0; i < command.size; ++i) {
+    const shell::Word& word = command.words[i];
+    const bool marked = !mark.empty() && word.text.find(mark) != std::string::npos;
+    words.push_back(marked ? unknown_word(word) : shell::Word(word));
+  }
+  words.push_back(unknown_word(command.words[0]));
+  Form made = command;
+  made.words = words.data();
+  made.size = words.size();
+  return is_allowed(subject, made);
+}
+
+// Takes the commands of -exec out of the words of find; false: one is not allowed.
+bool take_commands(Subject& subject, const Form& form, std::vector<shell::Word>& rest) {
+  for (std::size_t i = 0; i < form.size; ++i) {
+    if (!is_any(form.words[i].text, "-exec", "-execdir", "-ok", "-okdir")) {
+      rest.push_back(shell::Word(form.words[i]));
+      continue;
+    }
+    const std::size_t end = end_of_exec(form, i + 1);
+    Form command = form.from(i + 1);
+    command.size = end - std::min(i + 1, end);
+    if (!are_certain(form, i, end) || !starts_with_unknown(subject, command, "{}"sv)) return false;
+    i = end;
+  }
+  return true;
+}
+
+bool is_usual_find(Subject& subject, const Form& form, const UsualProgram& usual) {
+  std::vector<shell::Word> rest;
+  if (!take_commands(subject, form, rest)) return false;
+  Form only = form;
+  only.words = rest.data();
+  only.size = rest.size();
+  return is_plain_usual(only, usual, "find"sv);
+}
+
+bool is_usual_xargs(Subject& subject, const Form& form) {
+  Wrapper wrapper;
+  find_wrapper("xargs"sv, wrapper);
+  std::string_view mark;
+  Arguments each(form, wrapper.syntax, Order::stop_at_operand);
+  while (each.next()) {
+    if (each.has("I", "i", "replace"))
+      mark = each.part.word ? each.part.text : "{}"sv;
+    else if (!each.has("0", "null", "d", "delimiter", "n", "max-args", "L", "max-lines", "P",
+                       "max-procs", "r", "no-run-if-empty", "t", "verbose"))
+      return false;
+  }
+  return each.at() < form.size && are_certain(form, 0, each.at()) &&
+         starts_with_unknown(subject, form.from(each.at()), mark);
+}
+
+// True if a pattern allows python with whatever it is given: then it may run any file.
+bool allows_any_python(const Subject& subject, const Form& form) {
+  const shell::Word words[] = {word_like(form.words[0], "python"), unknown_word(form.words[0])};
+  Form python = form.from(0);
+  python.words = words;
+  python.size = std::size(words);
+  return is_listed_allowed(subject, python);
+}
+
+// . DIR/bin/activate of a virtual environment, where any file may be run as python anyway.
+bool is_activation(const Subject& subject, const Form& form) {
+  return form.size == 2 && are_certain(form, 1, 2) &&
+         ends_with(form.words[1].text, "/bin/activate"sv) && allows_any_python(subject, form);
 }
 
 // sh -lc 'SCRIPT': the commands in it are judged next.
@@ -22753,35 +23203,49 @@ bool runs_script(const Form& form) {
          is_certain(form.words[2]) && !form.words[2].process;
 }
 
-// Options and operands as the row of the program wants them.
-bool is_plain_usual(const Form& form, const UsualProgram& usual, std::string_view name) {
-  FileProgram program;
-  find_file_program(name, program);
-  const bool filters = program.operands == FileProgram::Operands::filter;
-  // Some options are refused: then no word may become one in a run.
-  const bool careful = !usual.counts && (!usual.refused.empty() || !program.writes.empty());
-  bool options = true;
-  for (std::size_t i = 1; i < form.size; ++i) {
-    const shell::Word& word = form.words[i];
-    const std::string_view text = word.text;
-    options = options && text != "--"sv;
-    // The last condition: a [ has a ( or ` anywhere behind it; npos + 1 is 0.
-    if ((careful && options && may_be_option(word)) || (filters && may_be_several(word)) ||
-        (starts_with(text, "-"sv) && usual.refused.has(text)) ||
-        (usual.counts && text.find('[') < text.find_last_of("(`"sv) + 1))
-      return false;
+// True if an address names this host. Of what follows nothing needs to be known.
+bool is_of_this_host(std::string_view address) {
+  for (const std::string_view scheme : {"http://"sv, "https://"sv}) {
+    if (!starts_with(address, scheme)) continue;
+    address.remove_prefix(scheme.size());
+    break;
   }
-  std::size_t operands = 0;
-  for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
-    if (each.is(usual.refused) || each.is(program.writes)) return false;
-    operands += !each.is_option;
+  for (const std::string_view host : {"localhost"sv, "127.0.0.1"sv, "[::1]"sv}) {
+    if (!starts_with(address, host)) continue;
+    address.remove_prefix(host.size());
+    if (starts_with(address, ":"sv)) address.remove_prefix(1);
+    address.remove_prefix(std::min(address.find_first_not_of("0123456789"sv), address.size()));
+    return address.empty() || address[0] == '/';
   }
-  return !filters || operands < 2;
+  return false;
 }
 
-// The usual options of a program that runs tests; what it tests is code of the workspace. Of an
-// operand with = nothing is known.
-bool is_test_run(const Form& form, const UsualProgram& usual) {
+// curl that gets pages of this host and prints them.
+bool is_quiet_curl(const Form& form, const UsualProgram& usual) {
+  FileProgram program;
+  find_file_program("curl"sv, program);
+  bool gets = false;
+  for (Arguments each(form, program.syntax, Order::options_anywhere); each.next();) {
+    const Part& part = each.part;
+    if (part.word && (part.word->split || part.word->assumed || part.word->process)) return false;
+    if (!each.is_option) {
+      gets = true;
+      if (!is_of_this_host(part.text)) return false;
+      continue;
+    }
+    if (!usual.options.has(each.option) || (part.word && !is_certain(*part.word))) return false;
+    if (each.has("o", "output") && part.text != "/dev/null"sv) return false;
+    // A format may be read from a file, and may write to one.
+    if (each.has("w", "write-out") &&
+        (starts_with(part.text, "@"sv) || part.text.find("output{") != std::string_view::npos))
+      return false;
+  }
+  return gets;
+}
+
+// The usual options of a program that runs tests, and of some others; what it tests is code of the
+// workspace. Of an operand with = nothing is known.
+bool has_listed_options(const Form& form, const UsualProgram& usual) {
   for (std::size_t i = 1; i < form.size; ++i) {
     const shell::Word& word = form.words[i];
     std::string_view text = word.text;
@@ -22817,8 +23281,49 @@ std::size_t find_usual_form(const Form& form, std::string_view first, UsualProgr
   return 0;
 }
 
-bool is_usual(const Subject& subject, const Form& form) {
-  if (form.size == 0 || !is_certain(form.words[0])) return false;
+// Variables in small letters by which zsh can be made to run something else.
+constexpr auto zsh_variables = NameSet{
+    "argv",    "builtins",   "commands", "dirstack", "functions", "mapfile", "modules", "nameddirs",
+    "options", "parameters", "patchars", "prompt",   "reswords",  "status",  "userdirs"};
+
+// A variable of the script's own, as far as its name shows: in small letters, and none that zsh or
+// programs look at.
+bool is_own_variable(std::string_view name) {
+  for (const std::string_view ending : {"_proxy"sv, "aliases"sv, "path"sv})
+    if (ends_with(name, ending)) return false;
+  for (const std::string_view beginning : {"dis_"sv, "npm_"sv, "functions_"sv})
+    if (starts_with(name, beginning)) return false;
+  if (zsh_variables.has(name)) return false;
+  for (const char c : name)
+    if (c != '_' && !is_digit(c) && (c < 'a' || c > 'z')) return false;
+  return !name.empty();
+}
+
+// NAME=value without a command. A value may be read as arithmetic later.
+bool only_assigns(const shell::Command& command) {
+  for (const shell::Assignment& assignment : command.assignments)
+    if (!is_own_variable(assignment.name) || may_run_as_number(assignment.value.text)) return false;
+  return command.words.empty() && !command.assignments.empty();
+}
+
+// python and such of a virtual environment of the workspace, under the same condition.
+bool is_of_environment(Subject& subject, const Form& form) {
+  const std::string& program = form.words[0].text;
+  const std::string_view name = base_name(program);
+  if (!ends_with(std::string_view(program).substr(0, program.size() - name.size()), "/bin/"sv) ||
+      !allows_any_python(subject, form) ||
+      !subject.lies_inside(subject.path_of(part_of(form.words[0]))))
+    return false;
+  std::vector<shell::Word> words(form.words, form.words + form.size);
+  words[0].text = std::string(name);
+  Form made = form.from(0);
+  made.words = words.data();
+  return is_listed_allowed(subject, made);
+}
+
+bool is_usual(Subject& subject, const Form& form) {
+  if (form.size == 0) return form.level == 0 && only_assigns(subject.command);
+  if (!is_certain(form.words[0])) return false;
   const bool whole = form.level == 0;
   for (const shell::Assignment& assignment : subject.command.assignments)
     if (whole && (!is_certain(assignment.value) || !printing_variables.has(assignment.name)))
@@ -22836,7 +23341,8 @@ bool is_usual(const Subject& subject, const Form& form) {
     for (const std::string_view folder : {"/bin/"sv, "/usr/bin/"sv})
       if (starts_with(name, folder)) name.remove_prefix(folder.size());
     words = find_usual_form(form, name, usual);
-    if (words == 0 || usual.kind != UsualProgram::Kind::shell) return false;
+    if (words == 0 || usual.kind != UsualProgram::Kind::shell)
+      return is_of_environment(subject, form);
   }
   switch (usual.kind) {
     case UsualProgram::Kind::plain:
@@ -22847,15 +23353,23 @@ bool is_usual(const Subject& subject, const Form& form) {
       return is_quiet_awk(form);
     case UsualProgram::Kind::mode:
       return form.size > 2 && is_any(form.words[1].text, "+x", "u+x", "a+x", "755", "644") &&
-             !may_be_option(form.words[2]) && !starts_with(form.words[2].text, "-"sv);
+             has_no_options(form.from(2));
+    case UsualProgram::Kind::finds:
+      return is_usual_find(subject, form, usual);
+    case UsualProgram::Kind::repeats:
+      return is_usual_xargs(subject, form);
+    case UsualProgram::Kind::sources:
+      return is_activation(subject, form);
     case UsualProgram::Kind::sed:
-      return is_quiet_sed(form);
+      return is_quiet_sed(subject, form);
     case UsualProgram::Kind::shell:
       return runs_script(form);
     case UsualProgram::Kind::starts:
       return starts_allowed(subject, form, name);
-    case UsualProgram::Kind::tests:
-      return is_test_run(form.from(words - 1), usual);
+    case UsualProgram::Kind::listed:
+      return has_listed_options(form.from(words - 1), usual);
+    case UsualProgram::Kind::fetches:
+      return is_quiet_curl(form, usual);
   }
   return false;
 }
@@ -22886,8 +23400,9 @@ void check_allowed(Subject& subject) {
 // names them.
 //
 //   Kind::x    what it is, see UsualProgram; plain where nothing is said
-//   refuses    options that are refused; a name with a dash is a whole word
-//   options    of one that runs tests: all that it may have, without their dashes
+//   refuses    options that are refused; a name with a dash is a whole word, and @ any word that
+//              begins with it: a file with options
+//   options    of one that runs tests, and of some others: all that it may have, without dashes
 //   counts     some shells read its words as arithmetic, which may run commands: a[$(x)]
 //
 // Options that write to a file are refused as well: file_table.cpp knows them.
@@ -22933,6 +23448,11 @@ struct UsualRows : UsualColumns {
   static constexpr const char* cargo_options =
       "all all-features all-targets features lib no-fail-fast no-run p package q quiet release "
       "tests v verbose workspace";
+  static constexpr const char* curl_options =
+      "I S connect-timeout f fail head i include k m max-time o output s show-error silent v w "
+      "write-out";
+  static constexpr const char* x509_options =
+      "dates enddate fingerprint in issuer noout pubkey serial sha1 sha256 startdate subject text";
   static constexpr Row rows[] = {
       {"basename"},
       {"cat"},
@@ -22990,7 +23510,7 @@ struct UsualRows : UsualColumns {
       {"exit", counts, refuses("v R")},
       {"printf", counts, refuses("v R")},
       {"test", counts, refuses("v R")},
-      {"find", refuses("-exec -execdir -ok -okdir -delete -fprint -fprint0 -fprintf -fls")},
+      {"find", Kind::finds, refuses("-delete -fprint -fprint0 -fprintf -fls")},
       {"rg", refuses("pre hostname-bin z search-zip")},
       {"sort", refuses("T temporary-directory compress-program")},
       {"tree", refuses("R")},
@@ -23006,18 +23526,21 @@ struct UsualRows : UsualColumns {
       {"locale"},
       {"lscpu"},
       {"netstat"},
-      {"nm", refuses("plugin target")},
+      {"nm", refuses("@ plugin target")},
       {"pgrep"},
       {"ps"},
       {"readelf"},
       {"sha512sum"},
       {"size"},
       {"ss", refuses("K kill D diag")},
-      {"strings", refuses("T target")},
+      {"strings", refuses("@ T target")},
       {"uptime"},
       {"users"},
       {"wait"},
       {"who"},
+      {"lsof", refuses("D")},
+      {"objdump", refuses("@ b target")},
+      {"xxd"},
       {"cp", refuses("l link s symbolic-link p preserve a archive")},
       {"mkdir", refuses("m mode")},
       {"touch"},
@@ -23030,27 +23553,32 @@ struct UsualRows : UsualColumns {
       {"nohup", Kind::starts},
       {"time", Kind::starts},
       {"env", Kind::starts},
+      {"xargs", Kind::repeats},
       {"command", Kind::asks},
+      {"curl", Kind::fetches, options(curl_options)},
+      {"openssl x509", Kind::listed, options(x509_options)},
+      {".", Kind::sources},
+      {"source", Kind::sources},
       {"sh", Kind::shell},
       {"bash", Kind::shell},
       {"dash", Kind::shell},
       {"zsh", Kind::shell},
-      {"pytest", Kind::tests, options(pytest_options)},
-      {"python -m pytest", Kind::tests, options(pytest_options)},
-      {"python3 -m pytest", Kind::tests, options(pytest_options)},
-      {"python -m unittest", Kind::tests, options(unittest_options)},
-      {"python3 -m unittest", Kind::tests, options(unittest_options)},
-      {"npm test", Kind::tests, options("s silent if-present")},
-      {"npm run test", Kind::tests, options("s silent if-present")},
-      {"pnpm test", Kind::tests, options("s silent")},
-      {"yarn test", Kind::tests, options("s silent")},
-      {"jest", Kind::tests, options(jest_options)},
-      {"npx jest", Kind::tests, options(jest_options)},
-      {"go test", Kind::tests, options(go_options)},
-      {"go vet", Kind::tests, options("v tags")},
-      {"cargo test", Kind::tests, options(cargo_options)},
-      {"cargo check", Kind::tests, options(cargo_options)},
-      {"ctest", Kind::tests, options("E L N R V j output-on-failure parallel verbose")},
+      {"pytest", Kind::listed, options(pytest_options)},
+      {"python -m pytest", Kind::listed, options(pytest_options)},
+      {"python3 -m pytest", Kind::listed, options(pytest_options)},
+      {"python -m unittest", Kind::listed, options(unittest_options)},
+      {"python3 -m unittest", Kind::listed, options(unittest_options)},
+      {"npm test", Kind::listed, options("s silent if-present")},
+      {"npm run test", Kind::listed, options("s silent if-present")},
+      {"pnpm test", Kind::listed, options("s silent")},
+      {"yarn test", Kind::listed, options("s silent")},
+      {"jest", Kind::listed, options(jest_options)},
+      {"npx jest", Kind::listed, options(jest_options)},
+      {"go test", Kind::listed, options(go_options)},
+      {"go vet", Kind::listed, options("v tags")},
+      {"cargo test", Kind::listed, options(cargo_options)},
+      {"cargo check", Kind::listed, options(cargo_options)},
+      {"ctest", Kind::listed, options("E L N R V j output-on-failure parallel verbose")},
   };
 };
 
@@ -24842,11 +25370,12 @@ void peel(Subject& subject, const Wrapper& wrapper, const Form& whole) {
 }  // inner
 
 // policy/written_files.cpp ------------------------------------------------------------------------
-// Files that a script writes and then runs: `echo ls > a; sh a`, `cat <<X > b; python b`, `./c`.
+// Files that are written and then run: `echo ls > a; sh a`, `cat <<X > b; python b`, `./c`.
 //
-// The walk knows their texts, and gives them with the words that name the files. So a shell reads
-// them as it reads <( ): see nested_shells.cpp. Here is what else runs them, and what makes a text
-// unknown. A file that the script has not written is not looked at.
+// The walk knows the texts that the script gives them, and has them with the words that name the
+// files. What an earlier command has written is handed in: see Guard::with_files(). So a shell
+// reads either as it reads <( ): see nested_shells.cpp. Here is what else runs them, and what makes
+// a text unknown.
 
 namespace {
 
@@ -24876,21 +25405,65 @@ std::string_view name_in_url(std::string_view url) {
 
 CODEEXEC_INNER {
 
+const EarlierFiles::File* EarlierFiles::find(const std::string& path) {
+  auto found = found_.find(path);
+  if (found == found_.end()) {
+    if (found_.size() == most) return nullptr;
+    found = found_.emplace(path, shell::Input()).first;
+    auto written = texts_(path);
+    if (written && !is_unknown(*written)) {
+      found->second.kind = shell::Input::Kind::known;
+      found->second.text = std::move(*written);
+      any_ = true;
+    }
+  }
+  return found->second.kind == shell::Input::Kind::known ? &*found : nullptr;
+}
+
+void each_text(Subject& subject, const shell::Word& word,
+               FunctionRef<void(const shell::Input&, std::string_view)> take) {
+  const shell::Input* const printed = word.printed;
+  for (const shell::Input* each = printed; each != nullptr; each = each->also) take(*each, {});
+  const bool whole = printed != nullptr && !printed->added;
+  EarlierFiles* const files = subject.judged.files;
+  if (!files || whole || word.process || !is_certain(word) || word.home) return;
+  PathText from = subject.path_of(part_of(word), true);
+  subject.copies.follow(from, true);
+  const std::string path = text_of(from);
+  if (!starts_with(path, "/"sv) || is_unknown(path)) return;
+  const EarlierFiles::File* const file = files->find(path);
+  if (!file) return;
+  const auto& [name, earlier] = *file;
+  if (!printed) return take(earlier, name);
+  shell::Input both = *printed;
+  both.text = concat({std::string_view(earlier.text), std::string_view(printed->text)});
+  take(both, name);
+}
+
+const shell::Word* input_file(Subject& subject, const Form& form) {
+  if (form.holes || form.input != &subject.command.input) return nullptr;
+  const shell::Redirection* input = nullptr;
+  for (const shell::Redirection& redirection : subject.command.redirections)
+    if (redirection.fd == 0) input = &redirection;
+  if (!input || input->kind != shell::Redirection::Kind::read || input->target.printed)
+    return nullptr;
+  subject.run.push_back(input->target.text);
+  return &input->target;
+}
+
 void run_written_file(Subject& subject, const Form& form) {
   if (form.holes) return;
   const shell::Word& file = form.words[0];
   if (file.text.find('/') == std::string::npos) return;
   subject.run.push_back(file.text);
-  for (const shell::Input* each = file.printed; each != nullptr; each = each->also) {
-    if (each->piece) continue;
-    if (each->kind != shell::Input::Kind::known) {
-      subject.refuse_opaque(form, file, "what it does is not known before it runs"sv);
-      continue;
-    }
-    std::vector<shell::Word> words = words_of_first_line(each->text, file);
+  each_text(subject, file, [&](const shell::Input& text, std::string_view from) {
+    if (text.piece) return;
+    if (text.kind != shell::Input::Kind::known)
+      return subject.refuse_opaque(form, file, "what it does is not known before it runs"sv);
+    std::vector<shell::Word> words = words_of_first_line(text.text, file);
     for (std::size_t i = 0; i < form.size; ++i) words.push_back(shell::Word(form.words[i]));
-    subject.add_form(form.from(0), std::move(words));
-  }
+    subject.add_form(subject.in_file(form.from(0), from), std::move(words));
+  });
 }
 
 void note_fetched(Subject& subject, const FileProgram& program, const Form& form) {
@@ -26459,7 +27032,7 @@ Expected<FileContent> read_elsewhere(const FilesElsewhere& there, std::string_vi
     content.*member = (flags & 1) != 0;
     flags >>= 1;
   }
-  if (is_any(message.extra, "image/png"sv, "image/jpeg"sv, "image/gif"sv, "image/webp"sv))
+  if (is_any(message.extra, "image/png", "image/jpeg", "image/gif", "image/webp"))
     content.mime_type.swap(message.extra);
   return found;
 }
@@ -32592,7 +33165,7 @@ bool ToolGrants::is_never_granted(const std::string& path) const {
 }
 
 bool ToolGrants::is_bin(const std::string& path) {
-  return is_any(base_name(path), "bin"sv, "sbin"sv, "shims"sv, ".bin"sv);
+  return is_any(base_name(path), "bin", "sbin", "shims", ".bin");
 }
 
 bool ToolGrants::lies_among_tools(std::string_view path) {
@@ -39617,6 +40190,15 @@ struct Target {
   std::string directory = {};           // of a pattern: where all it can ever stand for lies
 };
 
+// When the kernel last changed what it keeps of a file. No command can set it back.
+inline const timespec& change_time(const struct stat& status) {
+#if defined(__APPLE__)
+  return status.st_ctimespec;
+#else
+  return status.st_ctim;
+#endif
+}
+
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
 
 // What a lack of memory keeps from being written, for `tell_of_memory()`.
@@ -40025,7 +40607,7 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable) {
   const Cause cause = cause_of_failure(ended, told, network, git);
-  const bool is_plain = is_any(base_name(shell), "sh"sv, "dash"sv, "ash"sv);
+  const bool is_plain = is_any(base_name(shell), "sh", "dash", "ash");
   if (cause == Cause::none || (cause == Cause::dialect && !is_plain)) return {};
   return advice_for(cause, network, git, writable());
 }
@@ -40225,7 +40807,7 @@ struct Executor::Gate {
   using Ending = Admission::Ending;
 
   ExecutorOptions options;
-  std::shared_ptr<const Guard> guard;
+  mutable std::shared_ptr<const Guard> guard;  // judge_files() changes it
   PathRules paths;
   PathRules file_rules = PathRules();  // with what the host writes for commands and tools to read
   UniqueFd spill_directory = {};
@@ -40381,10 +40963,6 @@ constexpr auto programs_with_commands = NameSet{
     "apt",    "apt-get", "aws",    "brew",   "bundle", "cargo",     "conda",     "docker", "dotnet",
     "gcloud", "gh",      "git",    "go",     "helm",   "kubectl",   "mvn",       "npm",    "pip",
     "pip3",   "pnpm",    "podman", "poetry", "rustup", "systemctl", "terraform", "uv",     "yarn"};
-// Programs that run the file which is their first operand.
-constexpr auto file_runners =
-    NameSet{".",   "ash",    "bash",    "dash", "ksh", "lua",    "node", "perl",
-            "php", "python", "python3", "ruby", "sh",  "source", "zsh"};
 
 // The two words that a plain command begins with; empty: it is none.
 std::string prefix_of(std::string_view command) {
@@ -40399,41 +40977,34 @@ std::string prefix_of(std::string_view command) {
   return concat("% %", {name, verb});
 }
 
-// The words of commands that name a file which is run.
-std::vector<std::string> files_run_by(const std::vector<SimpleCommand>& commands) {
-  constexpr std::size_t most = 16;
-  std::vector<std::string> files;
-  for (const SimpleCommand& command : commands) {
-    if (command.words.empty() || files.size() == most) continue;
-    const std::string& name = command.words[0];
-    if (name.find('/') != std::string::npos) files.push_back(name);
-    if (!file_runners.has(base_name(name))) continue;
-    for (std::size_t i = 1; i < command.words.size(); ++i) {
-      const std::string& word = command.words[i];
-      if (is_any(word, "-c", "-e", "-m", "-s")) break;
-      if (starts_with(word, "-"sv)) continue;
-      files.push_back(word);
-      break;
-    }
-  }
-  return files;
+std::vector<std::string> files_run_by(const Guard& guard, const Command& command,
+                                      const Result& result) {
+  return guard
+      .judge_reading(result.command, command.input, result.work_dir, true, command.environment)
+      .runs;
 }
 
-// Keeps the files that lie in the workspace; gives what is in them, as hashes.
+// Keeps those files that lie in the workspace, at most 16, as seen from the work_dir; gives what is
+// in them, as hashes.
 std::string contents_of(std::vector<std::string>& files, const std::string& work_dir,
                         const std::string& workspace) {
   constexpr std::size_t longest = std::size_t{16} << 20;
+  constexpr std::size_t most = 16;
   std::string contents;
   std::vector<std::string> kept;
-  for (std::string& file : files) {
+  for (const std::string& file : files) {
     const auto path = canonical_path(file, work_dir);
     struct stat status {};
     if (!path || !codeexec::is_within(*path, workspace) || ::stat(path->c_str(), &status) != 0 ||
         !S_ISREG(status.st_mode))
       continue;
+    std::string seen = file;
+    if (codeexec::is_within(file, work_dir))
+      seen.erase(0, work_dir == "/" ? 1 : work_dir.size() + 1);
+    if (kept.size() == most || is_one_of(seen, kept)) continue;
     const auto text = read_whole_file(*path, longest, {});
     append_all(contents, {path->size(), ":", *path, text ? sha256(*text) : std::string("unread")});
-    kept.push_back(std::move(file));
+    kept.push_back(std::move(seen));
   }
   files = std::move(kept);
   return contents;
@@ -40471,8 +41042,7 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
   const auto look_at_files = [&] {
     return contents_of(files, result.work_dir, gate.options.workspace);
   };
-  if (command.code.empty() && !gate.elsewhere)
-    files = files_run_by(gate.guard->judge(result.command, result.work_dir, true).commands);
+  if (command.code.empty() && !gate.elsewhere) files = files_run_by(*gate.guard, command, result);
   const std::string contents = look_at_files();
   approval.runs = files;
   if (command.code.empty() && command.input.empty() && approval.runs.empty())
@@ -41883,7 +42453,7 @@ bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
                                        const std::string& work_dir, Judgement& judgement,
                                        bool in_full) {
   judgement = gate.guard->judge_reading(result.command, command.input, work_dir,
-                                        in_full || gate.guards_files());
+                                        in_full || gate.guards_files(), command.environment);
   Verdict& verdict = judgement.verdict;
   std::string typed;
   if (verdict && command.terminal && !command.input.empty())
@@ -42551,7 +43121,7 @@ std::string git_identity() {
 }
 
 // executor/guard.cpp ------------------------------------------------------------------------------
-// Files that a command would change: of sessions, of links, of the delete guard.
+// Files of commands: links, read-only roots, the delete guard, and what earlier ones have written.
 
 // A command may have put a link in place of any name below the workspace, so none is followed.
 Expected<void> link_skills(const std::string& workspace, const std::string& skills_dir) {
@@ -42639,7 +43209,63 @@ std::string protected_place(const PathRules& paths, const std::string& path, boo
   return {};
 }
 
+// Of the clock that the kernel dates files by.
+timespec file_time() {
+  timespec now{};
+#if defined(CLOCK_REALTIME_COARSE)
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+#else
+  ::clock_gettime(CLOCK_REALTIME, &now);
+#endif
+  return now;
+}
+
+// The text of a file that a command or a tool has written, or a program that was run: one that was
+// changed since this program made its first executor, and that commands may write to. Nothing for
+// what a person had before, and for what is no text of at most 1 MiB.
+struct WrittenFiles {
+  PathRules rules;
+  std::shared_ptr<const MovedDirectory> moved;
+  timespec since;
+
+  std::optional<std::string> operator()(const std::string& seen) const {
+    std::string path = moved ? moved->here(seen, "/"sv) : std::string();
+    if (path.empty()) path = seen;
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0 || !is_new(status)) return {};
+    const auto file = canonical_path(path);
+    if (!file || (rules.restricted() && rules.permission(*file) != Permission::write)) return {};
+    const std::size_t slash = file->rfind('/');
+    const auto folder = open_canonical_directory(file->substr(0, std::max<std::size_t>(slash, 1)));
+    if (!folder) return {};
+    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    const UniqueFd fd(
+        above_standard_streams(::openat(folder->get(), file->c_str() + slash + 1, flags)));
+    if (!fd || ::fstat(fd.get(), &status) != 0 || !is_new(status)) return {};
+    auto text = read_to_end(fd, longest, {});
+    if (!text || has_nul(*text)) return {};
+    return std::move(*text);
+  }
+
+ private:
+  static constexpr int longest = 1 << 20;
+
+  bool is_new(const struct stat& status) const {
+    const timespec& changed = change_time(status);
+    return S_ISREG(status.st_mode) && status.st_size <= off_t{longest} &&
+           (changed.tv_sec != since.tv_sec ? changed.tv_sec > since.tv_sec
+                                           : changed.tv_nsec >= since.tv_nsec);
+  }
+};
+
 }  // namespace
+
+void Executor::judge_files(const PathRules& rules,
+                           std::shared_ptr<const MovedDirectory> moved) const {
+  static const timespec first = file_time();
+  auto guard = gate_->guard->with_files(WrittenFiles{rules, std::move(moved), first});
+  if (guard) gate_->guard = std::move(guard);
+}
 
 void Executor::Gate::guard_read_only(const std::list<Target>& targets, Admission& admission) const {
   for (const Target& target : targets) {
@@ -43014,6 +43640,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
   if (!executor.options().spill_dir.empty()) readable.push_back(executor.options().spill_dir);
   auto file_rules = place->make_file_rules(executor.Executor::file_rules(), readable);
   if (!file_rules) return file_rules.failure();
+  executor.judge_files(*file_rules, place->moved);
   place->file_rules = std::move(*file_rules);
   executor.place_ = std::move(place);
   return executor;
@@ -43780,7 +44407,7 @@ class ExportList {
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || !is_any(word, "export"sv, "declare"sv, "typeset"sv)) return false;
+    if (!read_word(word) || !is_any(word, "export", "declare", "typeset")) return false;
     bool wanted = true;
     std::string variable;
     while (next_is(' ')) {
@@ -46997,8 +47624,8 @@ constexpr std::uint32_t of_files =
     IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_DONT_FOLLOW;
 
 bool is_name_of_git(std::string_view name) {
-  return is_any(name, "config"sv, "config.worktree"sv, "commondir"sv, "hooks"sv, "info"sv,
-                "modules"sv, "worktrees"sv);
+  return is_any(name, "config", "config.worktree", "commondir", "hooks", "info", "modules",
+                "worktrees");
 }
 
 }  // namespace
@@ -47245,9 +47872,9 @@ bool starts_nothing(const GitSetting& setting, bool of_submodule) {
   if (harmless_settings.has(setting.key)) return true;
   if (address_settings.has(setting.key)) return is_safe_git_address(setting.value);
   if (setting.key == "submodule.*.update"sv)
-    return is_any(setting.value, "checkout"sv, "rebase"sv, "merge"sv, "none"sv);
+    return is_any(setting.value, "checkout", "rebase", "merge", "none");
   // Its own work tree lies above, in the same repository.
-  return of_submodule && setting.key == "core.worktree"sv && starts_with(setting.value, "../"sv);
+  return of_submodule && setting.key == "core.worktree"sv && starts_with(setting.value, "../");
 }
 
 bool is_git_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -47695,7 +48322,7 @@ bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const
     case LaterRole::git_link:
       return leads_to_own(path, now);
     case LaterRole::shared:
-      return now.is_readable() && is_any(*now.text, "../..\n"sv, "../.."sv);
+      return now.is_readable() && is_any(*now.text, "../..\n", "../..");
     case LaterRole::settings:
       return false;
     case LaterRole::entry:
@@ -47944,11 +48571,10 @@ struct CloseListing {
 std::string later_print(const struct stat& status) {
 #if defined(__APPLE__)
   const timespec& modified = status.st_mtimespec;
-  const timespec& changed = status.st_ctimespec;
 #else
   const timespec& modified = status.st_mtim;
-  const timespec& changed = status.st_ctim;
 #endif
+  const timespec& changed = change_time(status);
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
   const std::uint64_t print[] = {
       number(status.st_dev),    number(status.st_ino),  number(status.st_mode & S_IFMT),
@@ -47956,19 +48582,6 @@ std::string later_print(const struct stat& status) {
       number(modified.tv_nsec), number(changed.tv_sec), number(changed.tv_nsec)};
   const std::size_t size = S_ISDIR(status.st_mode) ? 3 : std::size(print);
   return std::string(reinterpret_cast<const char*>(print), size * sizeof print[0]);
-}
-
-// What a file has, up to `most` bytes; -1 on failure.
-ssize_t read_to_end(int fd, char* bytes, std::size_t most) {
-  std::size_t size = 0;
-  while (size < most) {
-    const ssize_t got = ::read(fd, bytes + size, most - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return -1;
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  return static_cast<ssize_t>(size);
 }
 
 std::string parent_folder(std::string_view path) {
@@ -48029,20 +48642,20 @@ std::shared_ptr<const std::string> LaterLook::text_of(const Place& place, const 
   };
   if (known != known_.end() && known->second.print == print) return take(known->second.text);
   if (static_cast<std::uint64_t>(status.st_size) > max_text) return nullptr;
-  std::string text(max_text + 1, '\0');
-  ssize_t size = -1;
   if (S_ISLNK(status.st_mode)) {
-    size = ::readlinkat(place.fd, name.c_str(), &text[0], text.size());
-  } else if (S_ISREG(status.st_mode)) {
-    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    const UniqueFd fd(above_standard_streams(::openat(place.fd, name.c_str(), flags)));
-    struct stat opened {};
-    if (!fd || ::fstat(fd.get(), &opened) != 0 || later_print(opened) != print) return nullptr;
-    size = read_to_end(fd.get(), &text[0], text.size());
+    std::string target(4096, '\0');
+    const ssize_t size = ::readlinkat(place.fd, name.c_str(), &target[0], target.size());
+    if (size < 0) return nullptr;
+    target.resize(static_cast<std::size_t>(size));
+    return take(new_shared<const std::string>(std::move(target)));
   }
-  if (size < 0 || static_cast<std::size_t>(size) > max_text) return nullptr;
-  text.resize(static_cast<std::size_t>(size));
-  return take(new_shared<const std::string>(text));
+  if (!S_ISREG(status.st_mode)) return nullptr;
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const UniqueFd fd(above_standard_streams(::openat(place.fd, name.c_str(), flags)));
+  struct stat opened {};
+  if (!fd || ::fstat(fd.get(), &opened) != 0 || later_print(opened) != print) return nullptr;
+  auto text = read_to_end(fd, max_text, {});
+  return text ? take(new_shared<const std::string>(std::move(*text))) : nullptr;
 }
 
 bool LaterLook::add(const Place& place, const std::string& name, LaterRole role) {
@@ -48187,9 +48800,9 @@ void LaterLook::add_named(const Place& place, const std::string& git, const std:
   for (const GitSetting& setting : *settings) {
     if (setting.key == "core.hookspath"sv)
       add_elsewhere(setting.value, tree, LaterRole::entry);
-    else if (is_any(setting.key, "include.path"sv, "includeif.*.path"sv))
+    else if (is_any(setting.key, "include.path", "includeif.*.path"))
       add_elsewhere(setting.value, place.start + git, LaterRole::entry);
-    else if (is_any(setting.key, "remote.*.url"sv, "remote.*.pushurl"sv))
+    else if (is_any(setting.key, "remote.*.url", "remote.*.pushurl"))
       add_address(setting.value, tree);
   }
 }
@@ -48215,8 +48828,8 @@ void LaterLook::search_entries(const Place& place, const Folder& folder, DIR* li
   while (listed_ < max_listed && (entry = ::readdir(listing)) != nullptr) {
     ++listed_;
     const std::string_view name = entry->d_name;
-    if (is_any(name, "."sv, ".."sv)) continue;
-    if (name == ".git"sv)
+    if (is_any(name, ".", "..")) continue;
+    if (name == ".git")
       add_repository(place, ".git");
     else if (name == "HEAD"sv)
       is_repository = true;
@@ -48342,8 +48955,8 @@ constexpr auto later_paths = NameList{
 bool is_later_of_git(std::string_view path) {
   const std::string_view last = base_name(path);
   const std::string inside = concat("/%", {path});
-  return path.empty() || is_any(last, "config"sv, "config.worktree"sv, "commondir"sv, "hooks"sv) ||
-         inside.find("/hooks/") != std::string::npos || ends_with(inside, "/info/attributes"sv);
+  return path.empty() || is_any(last, "config", "config.worktree", "commondir", "hooks") ||
+         inside.find("/hooks/") != std::string::npos || ends_with(inside, "/info/attributes");
 }
 
 bool begins_later(std::string_view path) {
@@ -48371,13 +48984,13 @@ CODEEXEC_INNER {
 bool is_later_name(std::string_view entry) {
   for (const std::string_view path : later_paths)
     if (path.substr(0, path.find('/')) == entry) return true;
-  return is_any(entry, ".git"sv, "HEAD"sv, "commondir"sv, "objects"sv, "refs"sv);
+  return is_any(entry, ".git", "HEAD", "commondir", "objects", "refs");
 }
 
 // Tools fill these with what others wrote, in very many folders.
 bool is_searched(std::string_view name) {
-  return !is_any(name, "node_modules"sv, "__pycache__"sv, ".venv"sv, "venv"sv, ".tox"sv, ".nox"sv,
-                 "site-packages"sv, ".mypy_cache"sv, ".pytest_cache"sv, ".ruff_cache"sv);
+  return !is_any(name, "node_modules", "__pycache__", ".venv", "venv", ".tox", ".nox",
+                 "site-packages", ".mypy_cache", ".pytest_cache", ".ruff_cache");
 }
 
 void for_each_later_path(std::string_view entry, FunctionRef<void(std::string_view)> use) {
@@ -56201,7 +56814,7 @@ std::string language_of_interpreter(std::string_view line) {
     program = line.substr(0, line.find_first_of(" \t"));
   }
   program = base_name(program);
-  if (is_any(program, "sh"sv, "ash"sv, "dash"sv)) return "sh";
+  if (is_any(program, "sh", "ash", "dash")) return "sh";
   if (program == "bash") return "bash";
   if (program == "node"sv) return "javascript";
   return starts_with(program, "python"sv) ? "python" : "";
@@ -67819,9 +68432,9 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   if (runs_commands && !policy.allowed.empty())
     say(text, "Only commands that match one of these patterns may run: % .%%",
         {to_utf8(joined(policy.allowed, "  "sv)),
-         usual.empty() ? "" : " So may, to read or print: ", usual});
+         usual.empty() ? "" : " So may, in their usual forms: ", usual});
   else if (runs_commands && !usual.empty())
-    say(text, "Only these commands may run, to read or print: %", {usual});
+    say(text, "Only these commands may run, in their usual forms: %", {usual});
   if (runs_commands && !policy.blocked.empty())
     say(text, "Commands that match one of these patterns are refused: % .",
         {to_utf8(joined(policy.blocked, "  "sv))});
@@ -68174,6 +68787,21 @@ std::string_view option_for(std::string_view in_library, Rows<OptionName> names)
   return {};
 }
 
+// Models write for bash, and its start takes half a millisecond more than that of dash.
+Expected<void> settle_shell(ServerConfig& config) {
+  std::string& shell = config.local.shell;
+  if (shell != "auto") return {};
+  if (config.use != Option::local)
+    return make_error(ErrorCode::invalid_argument,
+                      "shell: auto looks for programs of this host; name the path of one that is "
+                      "where the commands run, such as /bin/bash");
+  shell = "/bin/sh";
+  for (const char* const bash : {"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash",
+                                 "/opt/homebrew/bin/bash", "/run/current-system/sw/bin/bash"})
+    if (shell == "/bin/sh" && is_program(bash)) shell = bash;
+  return {};
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
@@ -68190,6 +68818,7 @@ Expected<void> settle_options(ServerConfig& config) {
       if (auto ok = feature->settle(config); !ok) return ok;
   if (!(config.use & Option::commands)) return {};
 
+  if (auto ok = settle_shell(config); !ok) return ok;
   if (auto ok = settle_folders(config); !ok) return ok;
   // Background commands keep more than one answer shows.
   if (config.max_output < 1024 || config.max_output > local.max_output)
@@ -69205,8 +69834,8 @@ constexpr Option server_rows[] = {
     of_policy<&PolicyOptions::allow_usual>("allow-usual")
         .in(Option::policy)
         .often()
-        .help("allow cd, cat, grep, pytest and such, besides. Only as they are usual; alone, or "
-              "beside --allowed-commands"),
+        .help("allow cd, cat, grep, sed and such in their usual forms, besides. Also tests, as "
+              "pytest, which run what lies in the workspace; alone, or beside --allowed-commands"),
     of_policy<&PolicyOptions::blocked>("blocked-commands")
         .value("PATTERN...")
         .in(Option::policy)
@@ -69482,8 +70111,10 @@ constexpr Option server_rows[] = {
         .usual("/bin/sh")
         .in(Option::environment)
         .where(Option::commands)
-        .help("runs the commands. Any that knows -c; tools name it to the model. The policy reads "
-              "a script as both bash and dash would"),
+        .help(
+            "runs the commands. Any that knows -c, or auto: bash if there is one on this host, "
+            "and else /bin/sh. Tools name it to the model. The policy reads a script as both bash "
+            "and dash would"),
     of_local<&LocalOptions::skills_dir>("local-skills-directory")
         .value("DIR")
         .in(Option::environment)

@@ -376,6 +376,9 @@ std::string own_namespace(const char* kind);
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);
+// What is left of a file that is open; errors begin with `subject`.
+Expected<std::string> read_to_end(const UniqueFd& fd, std::size_t limit,
+                                  const std::string& subject);
 
 // A user of the system, or a group, whose number is `uid`; as they are written down.
 struct SystemUser {

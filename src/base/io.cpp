@@ -60,9 +60,15 @@ std::string own_namespace(const char* kind) {
 
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what) {
-  UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
+  const UniqueFd fd(
+      above_standard_streams(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)));
   const std::string subject = concat("% %", {what, in_quotes(path)});
   if (!fd) return system_error(errno, "%", {subject});
+  return read_to_end(fd, limit, subject);
+}
+
+Expected<std::string> read_to_end(const UniqueFd& fd, std::size_t limit,
+                                  const std::string& subject) {
   std::string content;
   char buffer[16384];
   for (;;) {

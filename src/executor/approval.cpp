@@ -69,10 +69,6 @@ constexpr auto programs_with_commands = NameSet{
     "apt",    "apt-get", "aws",    "brew",   "bundle", "cargo",     "conda",     "docker", "dotnet",
     "gcloud", "gh",      "git",    "go",     "helm",   "kubectl",   "mvn",       "npm",    "pip",
     "pip3",   "pnpm",    "podman", "poetry", "rustup", "systemctl", "terraform", "uv",     "yarn"};
-// Programs that run the file which is their first operand.
-constexpr auto file_runners =
-    NameSet{".",   "ash",    "bash",    "dash", "ksh", "lua",    "node", "perl",
-            "php", "python", "python3", "ruby", "sh",  "source", "zsh"};
 
 // The two words that a plain command begins with; empty: it is none.
 std::string prefix_of(std::string_view command) {
@@ -87,41 +83,34 @@ std::string prefix_of(std::string_view command) {
   return concat("% %", {name, verb});
 }
 
-// The words of commands that name a file which is run.
-std::vector<std::string> files_run_by(const std::vector<SimpleCommand>& commands) {
-  constexpr std::size_t most = 16;
-  std::vector<std::string> files;
-  for (const SimpleCommand& command : commands) {
-    if (command.words.empty() || files.size() == most) continue;
-    const std::string& name = command.words[0];
-    if (name.find('/') != std::string::npos) files.push_back(name);
-    if (!file_runners.has(base_name(name))) continue;
-    for (std::size_t i = 1; i < command.words.size(); ++i) {
-      const std::string& word = command.words[i];
-      if (is_any(word, "-c", "-e", "-m", "-s")) break;
-      if (starts_with(word, "-"sv)) continue;
-      files.push_back(word);
-      break;
-    }
-  }
-  return files;
+std::vector<std::string> files_run_by(const Guard& guard, const Command& command,
+                                      const Result& result) {
+  return guard
+      .judge_reading(result.command, command.input, result.work_dir, true, command.environment)
+      .runs;
 }
 
-// Keeps the files that lie in the workspace; gives what is in them, as hashes.
+// Keeps those files that lie in the workspace, at most 16, as seen from the work_dir; gives what is
+// in them, as hashes.
 std::string contents_of(std::vector<std::string>& files, const std::string& work_dir,
                         const std::string& workspace) {
   constexpr std::size_t longest = std::size_t{16} << 20;
+  constexpr std::size_t most = 16;
   std::string contents;
   std::vector<std::string> kept;
-  for (std::string& file : files) {
+  for (const std::string& file : files) {
     const auto path = canonical_path(file, work_dir);
     struct stat status {};
     if (!path || !codeexec::is_within(*path, workspace) || ::stat(path->c_str(), &status) != 0 ||
         !S_ISREG(status.st_mode))
       continue;
+    std::string seen = file;
+    if (codeexec::is_within(file, work_dir))
+      seen.erase(0, work_dir == "/" ? 1 : work_dir.size() + 1);
+    if (kept.size() == most || is_one_of(seen, kept)) continue;
     const auto text = read_whole_file(*path, longest, {});
     append_all(contents, {path->size(), ":", *path, text ? sha256(*text) : std::string("unread")});
-    kept.push_back(std::move(file));
+    kept.push_back(std::move(seen));
   }
   files = std::move(kept);
   return contents;
@@ -159,8 +148,7 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
   const auto look_at_files = [&] {
     return contents_of(files, result.work_dir, gate.options.workspace);
   };
-  if (command.code.empty() && !gate.elsewhere)
-    files = files_run_by(gate.guard->judge(result.command, result.work_dir, true).commands);
+  if (command.code.empty() && !gate.elsewhere) files = files_run_by(*gate.guard, command, result);
   const std::string contents = look_at_files();
   approval.runs = files;
   if (command.code.empty() && command.input.empty() && approval.runs.empty())

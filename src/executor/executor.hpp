@@ -52,7 +52,7 @@ struct Approval {
   // What the command begins with, where the answer may hold for all that do: `git push`. Empty for
   // what is more than one plain command, and for programs without commands of their own.
   std::string prefix = {};
-  // Files of the workspace that it runs, as it names them: other commands may change them. The
+  // Files of the workspace that it runs, as seen from its work_dir: others may change them. The
   // answer holds as long as they stay as they are.
   std::vector<std::string> runs = {};
   // The command, with the folder and variables of its session: what it runs besides the text, and
@@ -469,6 +469,9 @@ class Executor {
   Expected<void> set_up(const ExecutorOptions& options, const ExecutorWings& wings,
                         const std::vector<std::string>& secrets = {},
                         FilesElsewhere* elsewhere = nullptr);
+  // Has the guard judge what commands have written, where these rules let them write, when a later
+  // one runs it. Called before there is a copy.
+  void judge_files(const PathRules& rules, std::shared_ptr<const MovedDirectory> moved) const;
 
  private:
   // Turns an admitted command into the process that carries it out.

@@ -134,6 +134,15 @@ struct Target {
   std::string directory = {};           // of a pattern: where all it can ever stand for lies
 };
 
+// When the kernel last changed what it keeps of a file. No command can set it back.
+inline const timespec& change_time(const struct stat& status) {
+#if defined(__APPLE__)
+  return status.st_ctimespec;
+#else
+  return status.st_ctim;
+#endif
+}
+
 std::string joined(const std::vector<std::string>& texts, std::string_view separator);
 
 // What a lack of memory keeps from being written, for `tell_of_memory()`.

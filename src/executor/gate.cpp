@@ -295,7 +295,7 @@ bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
                                        const std::string& work_dir, Judgement& judgement,
                                        bool in_full) {
   judgement = gate.guard->judge_reading(result.command, command.input, work_dir,
-                                        in_full || gate.guards_files());
+                                        in_full || gate.guards_files(), command.environment);
   Verdict& verdict = judgement.verdict;
   std::string typed;
   if (verdict && command.terminal && !command.input.empty())

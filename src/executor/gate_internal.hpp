@@ -128,7 +128,7 @@ struct Executor::Gate {
   using Ending = Admission::Ending;
 
   ExecutorOptions options;
-  std::shared_ptr<const Guard> guard;
+  mutable std::shared_ptr<const Guard> guard;  // judge_files() changes it
   PathRules paths;
   PathRules file_rules = PathRules();  // with what the host writes for commands and tools to read
   UniqueFd spill_directory = {};

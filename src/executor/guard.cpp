@@ -1,4 +1,4 @@
-// Files that a command would change: of sessions, of links, of the delete guard.
+// Files of commands: links, read-only roots, the delete guard, and what earlier ones have written.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -102,7 +102,63 @@ std::string protected_place(const PathRules& paths, const std::string& path, boo
   return {};
 }
 
+// Of the clock that the kernel dates files by.
+timespec file_time() {
+  timespec now{};
+#if defined(CLOCK_REALTIME_COARSE)
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+#else
+  ::clock_gettime(CLOCK_REALTIME, &now);
+#endif
+  return now;
+}
+
+// The text of a file that a command or a tool has written, or a program that was run: one that was
+// changed since this program made its first executor, and that commands may write to. Nothing for
+// what a person had before, and for what is no text of at most 1 MiB.
+struct WrittenFiles {
+  PathRules rules;
+  std::shared_ptr<const MovedDirectory> moved;
+  timespec since;
+
+  std::optional<std::string> operator()(const std::string& seen) const {
+    std::string path = moved ? moved->here(seen, "/"sv) : std::string();
+    if (path.empty()) path = seen;
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0 || !is_new(status)) return {};
+    const auto file = canonical_path(path);
+    if (!file || (rules.restricted() && rules.permission(*file) != Permission::write)) return {};
+    const std::size_t slash = file->rfind('/');
+    const auto folder = open_canonical_directory(file->substr(0, std::max<std::size_t>(slash, 1)));
+    if (!folder) return {};
+    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    const UniqueFd fd(
+        above_standard_streams(::openat(folder->get(), file->c_str() + slash + 1, flags)));
+    if (!fd || ::fstat(fd.get(), &status) != 0 || !is_new(status)) return {};
+    auto text = read_to_end(fd, longest, {});
+    if (!text || has_nul(*text)) return {};
+    return std::move(*text);
+  }
+
+ private:
+  static constexpr int longest = 1 << 20;
+
+  bool is_new(const struct stat& status) const {
+    const timespec& changed = change_time(status);
+    return S_ISREG(status.st_mode) && status.st_size <= off_t{longest} &&
+           (changed.tv_sec != since.tv_sec ? changed.tv_sec > since.tv_sec
+                                           : changed.tv_nsec >= since.tv_nsec);
+  }
+};
+
 }  // namespace
+
+void Executor::judge_files(const PathRules& rules,
+                           std::shared_ptr<const MovedDirectory> moved) const {
+  static const timespec first = file_time();
+  auto guard = gate_->guard->with_files(WrittenFiles{rules, std::move(moved), first});
+  if (guard) gate_->guard = std::move(guard);
+}
 
 void Executor::Gate::guard_read_only(const std::list<Target>& targets, Admission& admission) const {
   for (const Target& target : targets) {

@@ -128,6 +128,7 @@ Expected<LocalExecutor> LocalExecutor::create(const LocalOptions& options,
   if (!executor.options().spill_dir.empty()) readable.push_back(executor.options().spill_dir);
   auto file_rules = place->make_file_rules(executor.Executor::file_rules(), readable);
   if (!file_rules) return file_rules.failure();
+  executor.judge_files(*file_rules, place->moved);
   place->file_rules = std::move(*file_rules);
   executor.place_ = std::move(place);
   return executor;

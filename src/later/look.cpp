@@ -15,6 +15,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "executor/executor_internal.hpp"
 #include "paths/paths.hpp"
 
 namespace codeexec {
@@ -33,11 +34,10 @@ struct CloseListing {
 std::string later_print(const struct stat& status) {
 #if defined(__APPLE__)
   const timespec& modified = status.st_mtimespec;
-  const timespec& changed = status.st_ctimespec;
 #else
   const timespec& modified = status.st_mtim;
-  const timespec& changed = status.st_ctim;
 #endif
+  const timespec& changed = change_time(status);
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
   const std::uint64_t print[] = {
       number(status.st_dev),    number(status.st_ino),  number(status.st_mode & S_IFMT),
@@ -45,19 +45,6 @@ std::string later_print(const struct stat& status) {
       number(modified.tv_nsec), number(changed.tv_sec), number(changed.tv_nsec)};
   const std::size_t size = S_ISDIR(status.st_mode) ? 3 : std::size(print);
   return std::string(reinterpret_cast<const char*>(print), size * sizeof print[0]);
-}
-
-// What a file has, up to `most` bytes; -1 on failure.
-ssize_t read_to_end(int fd, char* bytes, std::size_t most) {
-  std::size_t size = 0;
-  while (size < most) {
-    const ssize_t got = ::read(fd, bytes + size, most - size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return -1;
-    if (got == 0) break;
-    size += static_cast<std::size_t>(got);
-  }
-  return static_cast<ssize_t>(size);
 }
 
 std::string parent_folder(std::string_view path) {
@@ -118,20 +105,20 @@ std::shared_ptr<const std::string> LaterLook::text_of(const Place& place, const 
   };
   if (known != known_.end() && known->second.print == print) return take(known->second.text);
   if (static_cast<std::uint64_t>(status.st_size) > max_text) return nullptr;
-  std::string text(max_text + 1, '\0');
-  ssize_t size = -1;
   if (S_ISLNK(status.st_mode)) {
-    size = ::readlinkat(place.fd, name.c_str(), &text[0], text.size());
-  } else if (S_ISREG(status.st_mode)) {
-    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    const UniqueFd fd(above_standard_streams(::openat(place.fd, name.c_str(), flags)));
-    struct stat opened {};
-    if (!fd || ::fstat(fd.get(), &opened) != 0 || later_print(opened) != print) return nullptr;
-    size = read_to_end(fd.get(), &text[0], text.size());
+    std::string target(4096, '\0');
+    const ssize_t size = ::readlinkat(place.fd, name.c_str(), &target[0], target.size());
+    if (size < 0) return nullptr;
+    target.resize(static_cast<std::size_t>(size));
+    return take(new_shared<const std::string>(std::move(target)));
   }
-  if (size < 0 || static_cast<std::size_t>(size) > max_text) return nullptr;
-  text.resize(static_cast<std::size_t>(size));
-  return take(new_shared<const std::string>(text));
+  if (!S_ISREG(status.st_mode)) return nullptr;
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const UniqueFd fd(above_standard_streams(::openat(place.fd, name.c_str(), flags)));
+  struct stat opened {};
+  if (!fd || ::fstat(fd.get(), &opened) != 0 || later_print(opened) != print) return nullptr;
+  auto text = read_to_end(fd, max_text, {});
+  return text ? take(new_shared<const std::string>(std::move(*text))) : nullptr;
 }
 
 bool LaterLook::add(const Place& place, const std::string& name, LaterRole role) {

@@ -33,6 +33,7 @@ void Case::refuse(Rule rule, std::size_t new_rank, std::size_t begin, std::size_
 void Case::refuse_as(std::size_t new_rank, std::string_view name, std::string message,
                      std::size_t begin, std::size_t end) {
   rank = new_rank;
+  if (!in_file.empty()) append_all(message, {" (in the file ", shown(in_file), ")"});
   verdict = refusal(name, std::move(message), begin, end);
   verdict.must_ask = new_rank >= ask_rank;
 }

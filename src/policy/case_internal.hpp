@@ -22,6 +22,9 @@ inline namespace v0_1 {
 
 inline namespace inner {
 
+// See Guard::with_files().
+using FileTexts = Function<std::optional<std::string>(const std::string&)>;
+
 inline Verdict refusal(std::string_view rule, std::string message, std::size_t begin,
                        std::size_t end) {
   Verdict verdict;
@@ -80,6 +83,27 @@ inline constexpr std::size_t no_rank = ask_listed_rank + 1;
 // What reads the standard input of a script and runs what it reads.
 enum class Reader : unsigned char { none, program, shell };
 
+// The texts of files that earlier commands have written, as a script finds them: see
+// Guard::with_files(). They are judged like texts of the script, but for two things: a text that
+// cannot be judged, as it is too much, is as if it was not there; and where no allow list is asked,
+// what is not known in them passes. So a script that was fetched, or that a program has made, is
+// refused for what it surely does.
+class EarlierFiles {
+ public:
+  explicit EarlierFiles(const FileTexts& texts) : texts_(texts) {}
+  // A file by its absolute path, with its text; null: no earlier command has written it.
+  using File = std::pair<const std::string, shell::Input>;
+  const File* find(const std::string& path);
+  bool any() const { return any_; }
+
+ private:
+  static constexpr std::size_t most = 16;  // files of one script
+
+  const FileTexts& texts_;
+  std::map<std::string, shell::Input> found_ = {};
+  bool any_ = false;
+};
+
 // A script that is judged, with its verdict so far. A script that bash and a POSIX shell read in
 // different ways is walked twice, once for each of them, and both walks share one case.
 struct Case {
@@ -97,6 +121,8 @@ struct Case {
 
   // Aliases of git that the script has set: name and value.
   std::map<std::string, std::string, std::less<>> git_aliases = {};
+  EarlierFiles* files = nullptr;  // null: it finds none
+  std::string_view in_file = {};  // the one of them that is judged now
   // More of the input may follow, so that an end in a construct is none.
   bool may_go_on = false;
 

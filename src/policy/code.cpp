@@ -150,12 +150,11 @@ void read_m4(CodeScope& scope, const CodePiece& piece) {
 inline namespace inner {
 
 CodeFindings find_starts(Language language, std::string_view code, bool page,
-                         std::string_view given) {
+                         const std::vector<std::string_view>& given) {
   CodeScope scope;
   scope.language = language;
   scope.budget = (std::size_t{1} << 16) + 16 * code.size();
-  while (!given.empty()) {
-    std::string_view value = take_part(given, '\n');
+  for (std::string_view value : given) {
     const std::string_view name = take_part(value, '=');
     scope.variables[std::string(name)].set_text(std::string(value));
   }

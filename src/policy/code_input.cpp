@@ -108,6 +108,11 @@ bool reads_file(const shell::Command& command) {
   return false;
 }
 
+bool is_fed(const Subject& subject) {
+  return subject.producer && !subject.producer->words.empty() &&
+         fetchers.has(base_name(subject.producer->words[0].text));
+}
+
 void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form) {
   if (wrapper.kind != Wrapper::Kind::interpreter && !wrapper.has(Wrapper::runs_input)) return;
   const Source source = find_source(wrapper, form);
@@ -117,6 +122,7 @@ void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form
   if (!opaque || source == Source::option || source == Source::operand) return;
   Form fed = form;
   fed.holes = false;
+  fed.lenient = form.lenient && !is_fed(subject);
   subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
 }
 

@@ -143,10 +143,10 @@ class CodeLexer {
 // Reads a piece of code; what it finds goes to the scope.
 void read_piece(CodeScope& scope, const CodePiece& piece);
 
-// What a piece of code would start. `given`: variables that it is started with, NAME=VALUE in
-// lines.
+// What a piece of code would start. `given`: variables that it is started with, each as
+// NAME=VALUE.
 CodeFindings find_starts(Language language, std::string_view code, bool page,
-                         std::string_view given);
+                         const std::vector<std::string_view>& given);
 
 }  // namespace inner
 

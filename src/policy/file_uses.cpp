@@ -127,6 +127,7 @@ void check_removal(Subject& subject, const Part& part, const PathText& path, boo
     return;
   if (!tree && is_known_path(path, PathKind::removable)) return;
   if (form.tested && is_known_path(path, PathKind::scratch)) return;
+  if (form.lenient && (!part.word->known() || part.word->assumed)) return;
   subject.refuse(Rule::rm_protected, *part.word, form,
                  concat(" removes %", {shown(text_of(path))}));
 }

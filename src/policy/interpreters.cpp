@@ -11,17 +11,18 @@ inline namespace v0_1 {
 
 namespace {
 
-// The code in a file that the script has written.
+// The code in a file that the script or an earlier command has written.
 void read_code_file(Subject& subject, Language language, const Form& form,
                     const shell::Word& word) {
   if (form.holes) return;
   subject.run.push_back(word.text);
-  for (const shell::Input* each = word.printed; each != nullptr; each = each->also) {
-    if (each->kind == shell::Input::Kind::known)
-      read_code(subject, language, each->text, form, word, true);
+  each_text(subject, word, [&](const shell::Input& text, std::string_view file) {
+    const Form runs = subject.in_file(form, file);
+    if (text.kind == shell::Input::Kind::known)
+      read_code(subject, language, text.text, runs, word, true);
     else
-      subject.refuse_opaque(form, word, "its code is not known before it runs"sv);
-  }
+      subject.refuse_opaque(runs, word, "its code is not known before it runs"sv);
+  });
 }
 
 }  // namespace
@@ -35,7 +36,7 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
   bool has_code = false;   // given by an option
   bool from_file = false;  // or in a file that an option names
   bool prints = false, in_place = false;
-  std::string variables;  // awk -v NAME=VALUE, in lines
+  std::vector<std::string_view> variables;  // awk -v NAME=VALUE
   std::vector<Part> codes;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
@@ -50,7 +51,7 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
       use_file(subject, Use::read, each.part, false, form);
     }
     if (each.part.word && language == Language::awk && each.is("v", "assign"))
-      append_all(variables, "%\n", {each.part.text});
+      variables.push_back(each.part.text);
     from_file |= each.has("m", "f", "file");
     prints |= each.has("p", "print");
     in_place |= each.has("i");
@@ -77,15 +78,16 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
     subject.judged.note_reader(*form.input, Reader::program);
     if (form.input->kind == shell::Input::Kind::known)
       read_code(subject, language, form.input->text, form, form.words[0], true);
+    else if (const shell::Word* const file = input_file(subject, form))
+      read_code_file(subject, language, form, *file);
   }
   for (const Part& code : codes)
     read_code(subject, language, code.text, form, *code.word, false, variables);
 }
 
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word, bool page, std::string_view given) {
-  Form unknown = form;
-  unknown.holes = form.holes && !is_blank_or_unknown(code);
+               const shell::Word& word, bool page, const std::vector<std::string_view>& given) {
+  const Form unknown = form.reading(!is_blank_or_unknown(code));
   const CodeFindings findings = find_starts(language, code, page, given);
   // What comes in is refused where it comes from.
   if (!page && (findings.opaque || is_blank_or_unknown(code)))

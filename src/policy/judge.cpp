@@ -147,6 +147,13 @@ void judge_form(Subject& subject, const Form& form) {
   if (!name.empty() && !is_user_list(subject, word)) judge_program(subject, form, name);
 }
 
+void note_run(Case& judged, const shell::Command& command, std::string_view word) {
+  constexpr std::size_t most = 256;
+  std::string path = join_shell_path(command.work_dir.text, word);
+  if (!is_unknown(path) && judged.collected->runs.size() < most)
+    judged.collected->runs.push_back(std::move(path));
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -154,7 +161,7 @@ inline namespace inner {
 void Judge::visit(const shell::Visit& visit) {
   if (case_.too_complex) return;
   const shell::Command& command = visit.command;
-  Subject subject(case_, variables_, links_, output_, visit);
+  Subject subject(case_, variables_, links_, copies_, output_, visit);
   variables_.note(command);
   output_.note(case_, command);
   if (case_.dialect == shell::Dialect::bash && !command.words.empty() &&
@@ -165,6 +172,7 @@ void Judge::visit(const shell::Visit& visit) {
     case_.collected->commands.push_back(simple_command(command));
 
   const Form whole = subject.whole();
+  case_.in_file = whole.file;
   if (command.fork_bomb && case_.wants(Rule::fork_bomb))
     case_.refuse(Rule::fork_bomb, command.begin, command.end, shown(join(whole)));
   for (const shell::Redirection& redirection : command.redirections)
@@ -175,12 +183,17 @@ void Judge::visit(const shell::Visit& visit) {
   // Judging a form may add others to the end of the list.
   for (const Form& form : subject.forms) {
     if (case_.too_complex) break;
+    case_.in_file = form.file;
     // A call of the script's own function: the commands in its body are visited by themselves.
     if (!command.own || form.level) judge_form(subject, form);
     check_listed(subject, form);
   }
+  case_.in_file = whole.file;
   if (!command.tolerant && !command.holes && !command.compound && !case_.terms.allows_all())
     check_allowed(subject);
+  case_.in_file = {};
+  if (case_.collected)
+    for (const std::string& word : visit.run) note_run(case_, command, word);
 }
 
 }  // namespace inner

@@ -49,6 +49,7 @@ class Judge {
   Case& case_;
   UnsetVariables variables_ = {};
   Links links_ = {};
+  Links copies_ = {};
   KnownOutput output_ = {};
 };
 

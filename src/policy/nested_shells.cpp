@@ -7,8 +7,8 @@
 //   bash -c 'rm -rf /'      run_string    the text is a word
 //   echo 'rm -rf /' | sh    read_input    the text comes in
 //   bash /dev/stdin         read_input    the same, by a name
-//   bash build.sh           (a file)      allowed: the policy reads no files, but knows those that
-//                                         the script itself has written
+//   bash build.sh           run_named     a file: allowed, unless its text is known, as the script
+//                                         or an earlier command has written it
 //   ssh -o ProxyCommand=x   run_option    the text is in an option
 //   tmux send-keys 'ls' C-m run_guess     the text may have any holes
 
@@ -21,14 +21,13 @@ inline namespace v0_1 {
 
 namespace {
 
-// One text, with the words from `first` on as $0, $1 ...
+// One text, with the words from `first` on as $0, $1 ... `file`: of an earlier command.
 void read_commands(Subject& subject, const Form& form, std::size_t first, bool same_shell,
-                   const shell::Input& input) {
+                   const shell::Input& input, std::string_view file = {}) {
   const bool is_file = &input != form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
-  // Holes excuse unknown parts of a text, not a text of which nothing is known.
-  Form fed = form;
-  fed.holes = fed.holes && input.kind == shell::Input::Kind::known;
+  Form fed = form.reading(input.kind == shell::Input::Kind::known);
+  fed.lenient = form.lenient && (is_file || !is_fed(subject));
   if (input.kind == shell::Input::Kind::unknown || is_unknown(input.text) || input.glob)
     subject.refuse_opaque(fed, form.words[0], "what it reads is not known before it runs"sv);
   if (input.kind == shell::Input::Kind::unknown || !subject.judged.charge_bytes(input.text.size()))
@@ -37,6 +36,7 @@ void read_commands(Subject& subject, const Form& form, std::size_t first, bool s
   payload.text = std::string(input.text);
   payload.input = *form.input;
   payload.file = is_file;
+  payload.path = std::string(is_file ? file : form.file);
   if (!is_file) payload.input.script = true;
   payload.same_shell = same_shell;
   payload.tolerant = form.code || input.piece;
@@ -47,14 +47,21 @@ void read_commands(Subject& subject, const Form& form, std::size_t first, bool s
   subject.payloads.push_back(std::move(payload));
 }
 
+// A file of an earlier command that standard input is: bash < f. False: it is not known.
+bool read_redirected(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
+  const shell::Word* const target = input_file(subject, form);
+  bool found = false;
+  if (target)
+    each_text(subject, *target, [&](const shell::Input& text, std::string_view file) {
+      found = true;
+      read_commands(subject, form, first, same_shell, text, file);
+    });
+  return found;
+}
+
 }  // namespace
 
 inline namespace inner {
-
-bool is_blank_or_unknown(std::string_view text) {
-  return is_unknown(text) &&
-         text.find_first_not_of(std::string_view("\0 \n", 3)) == std::string_view::npos;
-}
 
 void run_words(Subject& subject, const Form& form, std::string_view script, std::size_t first,
                const shell::Word& word) {
@@ -69,8 +76,7 @@ void run_words(Subject& subject, const Form& form, std::string_view script, std:
 }
 
 void run_string(Subject& subject, const Form& form, const Part& part, std::size_t first_argument) {
-  Form unknown = form;
-  unknown.holes = form.holes && !is_blank_or_unknown(part.text);
+  const Form unknown = form.reading(!is_blank_or_unknown(part.text));
   if (is_unknown(part.text) || part.glob())
     subject.refuse_opaque(unknown, *part.word, "the script is not known before it runs"sv);
   subject.add_payload(form, part.text, false, first_argument);
@@ -102,43 +108,51 @@ void run_guess(Subject& subject, const Form& form, std::string_view script) {
 }
 
 void read_input(Subject& subject, const Form& form, std::size_t first, bool same_shell) {
-  const shell::Input* printed = first < form.size ? form.words[first].printed : nullptr;
   const shell::Input& input = *form.input;
-  if (printed == nullptr) {
-    subject.judged.note_reader(input, Reader::shell);
-    // Another shell has it as its script, and it is judged as that.
-    if (input.kind == shell::Input::Kind::inherited || input.script) return;
-    return read_commands(subject, form, first, same_shell, input);
-  }
-  for (; printed != nullptr; printed = printed->also)
-    read_commands(subject, form, first, same_shell, *printed);
+  subject.judged.note_reader(input, Reader::shell);
+  // Another shell has it as its script, and it is judged as that.
+  if (input.kind != shell::Input::Kind::inherited && !input.script &&
+      !read_redirected(subject, form, first, same_shell))
+    read_commands(subject, form, first, same_shell, input);
 }
 
 }  // namespace inner
 
 namespace {
 
-// A script that is named. True: it is what comes in on standard input, or what <( ) prints.
-bool check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
+// Where the text of a script that is named comes from.
+enum class ScriptSource { unknown, input, file };
+
+ScriptSource check_script_file(Subject& subject, const Form& form, const shell::Word& word) {
   const std::string text = join_shell_path(subject.command.work_dir.text, word.text);
-  if (is_any(text, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")) return true;
-  if (word.process && word.printed) return true;
+  if (is_any(text, "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")) return ScriptSource::input;
+  if (word.process && word.printed) return ScriptSource::file;
   const std::string_view name = base_name(text);
   const bool known_name = name.size() < text.size() && !name.empty() && !is_unknown(name);
   const bool descriptor = starts_with(text, "/dev/fd/"sv) ||
                           (starts_with(text, "/proc/"sv) && text.find("/fd/") != std::string::npos);
   if (word.process && subject.output.find(subject.judged, word).known) {
     subject.judged.understood = false;
-    return false;
+    return ScriptSource::unknown;
   }
   if (word.process || (!word.known() && (word.split || !known_name)) || descriptor) {
     subject.refuse_opaque(form, word, "the script is not known before it runs"sv);
-    return false;
+    return ScriptSource::unknown;
   }
   use_file(subject, Use::read, part_of(word), false, form);
   subject.run.push_back(word.text);
   // What runs elsewhere has files of its own.
-  return word.printed != nullptr && !form.holes;
+  return form.holes ? ScriptSource::unknown : ScriptSource::file;
+}
+
+// The script that word `i` names; the words behind it are $1, $2 ...
+void run_named(Subject& subject, const Form& form, std::size_t i, bool same_shell) {
+  const ScriptSource source = check_script_file(subject, form, form.words[i]);
+  if (source == ScriptSource::input) read_input(subject, form, i + 1, same_shell);
+  if (source != ScriptSource::file) return;
+  each_text(subject, form.words[i], [&](const shell::Input& text, std::string_view file) {
+    read_commands(subject, form, i + 1, same_shell, text, file);
+  });
 }
 
 // The walk follows eval, trap and alias itself, behind `command` and `builtin` as well.
@@ -169,8 +183,7 @@ void judge_eval(Subject& subject, const Form& form) {
 
 void judge_source(Subject& subject, const Form& form) {
   const std::size_t i = form.size > 1 && form.words[1].text == "--" ? 2 : 1;
-  if (i < form.size && check_script_file(subject, form, form.words[i]))
-    read_input(subject, form, i, true);
+  if (i < form.size) run_named(subject, form, i, true);
 }
 
 void judge_trap(Subject& subject, const Form& form) {
@@ -226,9 +239,8 @@ ShellCall read_shell_options(Subject& subject, const Form& form) {
         call.runs = false;
         return call;
       }
-      if (lists_option(shell_longs, text.substr(2)) && ++i < form.size &&
-          check_script_file(subject, form, form.words[i]))
-        read_input(subject, form, i, false);
+      if (lists_option(shell_longs, text.substr(2)) && ++i < form.size)
+        run_named(subject, form, i, false);
       continue;
     }
     if (is_unknown(text))
@@ -251,8 +263,10 @@ void judge_shell(Subject& subject, const Form& form) {
   if (!call.runs) return;
   if (call.has_command) {
     if (i < form.size) run_string(subject, form, part_of(form.words[i]), i + 1);
-  } else if (i >= form.size || call.from_input || check_script_file(subject, form, form.words[i])) {
+  } else if (i >= form.size || call.from_input) {
     read_input(subject, form, i, false);
+  } else {
+    run_named(subject, form, i, false);
   }
 }
 

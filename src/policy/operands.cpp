@@ -329,6 +329,10 @@ void OperandReader::copy_files() {
     const std::string_view name = base_name(source);
     if (!name.empty() && name != "."sv && name != ".."sv) copy.names.push_back(name);
     check_place(subject_, copy, target, form_);
+    if (!subject_.judged.files) continue;
+    const PathText from = subject_.path_of(operands_[i], true);
+    if (sources == 1) subject_.copies.note(path, from);
+    subject_.copies.note(copy, from);
   }
 }
 

@@ -187,7 +187,7 @@ struct Policy::Compiled {
     if (compat)
       judgement.verdict = only.check_compat(command);
     else
-      only.check_strict(command, {}, {}, false, judgement);
+      only.check_strict(command, {}, {{}, {}}, false, judgement);
     return allows ? judgement.verdict.allowed : judgement.verdict.rule == listed_name(false);
   }
   Expected<void> check_examples(const PolicyOptions& options) const {
@@ -212,35 +212,53 @@ struct Policy::Compiled {
     return {};
   }
 
+  // What a script does beside what its text says.
+  struct Setting {
+    std::string_view work_dir = {};
+    const FileTexts& texts;
+    const std::vector<std::pair<std::string, std::string>>* variables = nullptr;
+  };
   // `of_code`: it stands for code, and the allow list is not asked.
-  void check_strict(std::string_view script, std::string_view input, std::string_view work_dir,
+  void check_strict(std::string_view script, std::string_view input, const Setting& setting,
                     bool in_full, Judgement& judgement, bool of_code = false) const {
     const Terms terms = this->terms(of_code);
-    Case judged = {terms, script};
-    judged.collected = in_full ? &judgement : nullptr;
-    shell::Options options;
     // The code of a command may be as long as a command.
     constexpr std::size_t longest_input = std::size_t{1} << 20;
+    shell::Options options;
     if (!input.empty())
       options.input = known_input(input, of_code ? max_command_bytes : longest_input);
-    start_in(work_dir, judged, options);
-    judgement.verdict = judge_walks(judged, options);
-    judgement.complete = judged.understood;
+    options.variables = setting.variables;
+    EarlierFiles found(setting.texts);
+    EarlierFiles* files = setting.texts ? &found : nullptr;
+    do {
+      judgement.commands.clear();
+      judgement.files.clear();
+      judgement.runs.clear();
+      Case judged = {terms, script};
+      judged.collected = in_full ? &judgement : nullptr;
+      judged.files = files;
+      judgement.verdict = judge_walks(judged, options, setting.work_dir);
+      judgement.complete = judged.understood;
+    } while (are_too_much(files, judgement.verdict));
   }
   // What a script runs that reads this.
-  ReadVerdict check_reading(std::string_view script, std::string_view work_dir,
+  ReadVerdict check_reading(std::string_view script, const Setting& setting,
                             const shell::Input& input) const {
     const Terms terms = this->terms();
-    Case judged = {terms, script};
-    judged.may_go_on = true;
     shell::Options options;
     options.input = input;
-    start_in(work_dir, judged, options);
-    ReadVerdict found;
-    found.verdict = judge_walks(judged, options);
-    found.reader = judged.reader;
-    found.open = judged.open;
-    return found;
+    EarlierFiles found(setting.texts);
+    EarlierFiles* files = setting.texts ? &found : nullptr;
+    ReadVerdict read;
+    do {
+      Case judged = {terms, script};
+      judged.may_go_on = true;
+      judged.files = files;
+      read.verdict = judge_walks(judged, options, setting.work_dir);
+      read.reader = judged.reader;
+      read.open = judged.open;
+    } while (are_too_much(files, read.verdict));
+    return read;
   }
   // False: nothing that a command does would be refused or asked about.
   bool judges_anything() const {
@@ -259,18 +277,28 @@ struct Policy::Compiled {
             asked,
             &reasons};
   }
-  static void start_in(std::string_view work_dir, Case& judged, shell::Options& options) {
-    if (!starts_with(work_dir, "/"sv)) return;
-    options.work_dir = std::string(work_dir);
-    if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
-    judged.workspace = is_workspace(judged.start);
+  // True, and drops the files, if it is these that cannot be judged: then the script is, without.
+  static bool are_too_much(EarlierFiles*& files, const Verdict& verdict) {
+    if (!files || !files->any() || verdict.rule != "command-too-complex") return false;
+    files = nullptr;
+    return true;
   }
   // As bash reads the script, and once more as a POSIX shell does where that makes a difference.
-  Verdict judge_walks(Case& judged, shell::Options& options) const {
+  Verdict judge_walks(Case& judged, shell::Options& options, std::string_view work_dir) const {
+    options.dialect = shell::Dialect::bash;
+    if (starts_with(work_dir, "/"sv)) {
+      options.work_dir = std::string(work_dir);
+      if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
+      judged.workspace = is_workspace(judged.start);
+    }
     const shell::Outcome outcome = walk_once(judged, options);
     if (judged.too_complex || !outcome.complete) judged.understood = false;
     judged.open = outcome.open;
     const bool goes_on = judged.may_go_on && outcome.open && outcome.error.code == ErrorCode::parse;
+    // What a file surely does stands, although the rest of it is too much.
+    const bool found = judged.files && judged.files->any() && judged.rank < no_rank;
+    const bool limit = !outcome.complete && outcome.error.code == ErrorCode::limit;
+    if (found && (limit || judged.too_complex)) return std::move(judged.verdict);
     if (!outcome.complete && !goes_on) return not_read(outcome.error, judged.script);
     if (outcome.dialect_dependent && !judged.too_complex) {
       options.dialect = judged.dialect = shell::Dialect::posix;
@@ -359,14 +387,16 @@ Judgement Policy::judge(std::string_view script, std::string_view work_dir, bool
   return judge_reading(script, {}, work_dir, in_full);
 }
 
-Judgement Policy::judge_reading(std::string_view script, std::string_view input,
-                                std::string_view work_dir, bool in_full) const {
+Judgement Policy::judge_reading(
+    std::string_view script, std::string_view input, std::string_view work_dir, bool in_full,
+    const std::vector<std::pair<std::string, std::string>>& variables) const {
   Judgement judgement;
   judgement.verdict = compiled_->check_form(script);
   judgement.complete = judgement.verdict.allowed;
   if (!judgement.verdict) return judgement;
   const bool compat = compiled_->compat;
-  if (in_full || !compat) compiled_->check_strict(script, input, work_dir, in_full, judgement);
+  if (in_full || !compat)
+    compiled_->check_strict(script, input, {work_dir, text_of_, &variables}, in_full, judgement);
   if (compat)
     judgement.verdict = compiled_->check_compat(script);
   else if (judgement.verdict || judgement.verdict.must_ask)
@@ -379,7 +409,9 @@ Verdict Policy::judge_typed(std::string_view script, std::string_view work_dir, 
                             std::string_view text, std::string& typed) const {
   if (compiled_->compat || !compiled_->judges_anything()) return {};
   return judge_typed_text(
-      [&](const shell::Input& input) { return compiled_->check_reading(script, work_dir, input); },
+      [&](const shell::Input& input) {
+        return compiled_->check_reading(script, {work_dir, text_of_}, input);
+      },
       terminal, text, typed);
 }
 
@@ -388,7 +420,7 @@ bool Policy::can_read(std::string_view script, std::string_view work_dir) const 
   only_syntax.max_command_bytes = compiled_->max_command_bytes;
   if (!only_syntax.check_form(script)) return false;
   Judgement judgement;
-  only_syntax.check_strict(script, {}, work_dir, false, judgement);
+  only_syntax.check_strict(script, {}, {work_dir, {}}, false, judgement);
   return judgement.verdict.allowed;
 }
 
@@ -398,8 +430,15 @@ Judgement Policy::judge_code(const std::vector<std::string>& argv, std::string_v
   if (compiled_->compat) return judgement;
   judgement.verdict = compiled_->check_form(code);
   if (!judgement.verdict) return judgement;
-  compiled_->check_strict(script_of_argv(argv), code, work_dir, false, judgement, true);
+  compiled_->check_strict(script_of_argv(argv), code, {work_dir, text_of_}, false, judgement, true);
   return judgement;
+}
+
+std::shared_ptr<const Guard> Policy::with_files(
+    const Function<std::optional<std::string>(const std::string&)>& text_of) const {
+  auto policy = new_shared<Policy>(*this);
+  policy->text_of_ = text_of;
+  return policy;
 }
 
 Expected<std::shared_ptr<const Guard>> create_guard(const PolicyOptions& options) {

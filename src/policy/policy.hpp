@@ -116,6 +116,9 @@ struct Judgement {
   // As simple_commands() lists them, and those of strings that other programs run (sh -c '...').
   std::vector<SimpleCommand> commands = {};
   std::vector<FileAccess> files = {};
+  // Files that shells, interpreters and their paths run; as FileAccess::path. Some may be named
+  // more than once.
+  std::vector<std::string> runs = {};
   // True if all of it was understood; if not, some may be missing in `files`.
   bool complete = true;
 };
@@ -131,9 +134,11 @@ class Guard {
   virtual Judgement judge(std::string_view script, std::string_view work_dir,
                           bool in_full) const = 0;
   // The same for a script that will read `input` from its standard input; empty: nothing, or what
-  // is not known. What its programs run of that is judged as if the script had it.
+  // is not known. What its programs run of that is judged as if the script had it. `variables`:
+  // what earlier commands of its session have exported, as if the script began with that.
   virtual Judgement judge_reading(std::string_view script, std::string_view,
-                                  std::string_view work_dir, bool in_full) const {
+                                  std::string_view work_dir, bool in_full,
+                                  const std::vector<std::pair<std::string, std::string>>&) const {
     return judge(script, work_dir, in_full);
   }
   // Judges what is written to the standard input of a script that runs, before it is handed on;
@@ -142,6 +147,13 @@ class Guard {
   // command. A verdict that must ask is a refusal here.
   virtual Verdict judge_typed(std::string_view, std::string_view, bool, std::string_view,
                               std::string&) const {
+    return {};
+  }
+  // A guard that judges as this one, and knows files that earlier commands have written: `text_of`
+  // gives the text of one, by its absolute path, and nothing for any other file. It is called from
+  // any thread. Null: this guard looks at no files.
+  virtual std::shared_ptr<const Guard> with_files(
+      const Function<std::optional<std::string>(const std::string&)>&) const {
     return {};
   }
   // Asked for a script that may run and whose Judgement is not complete, where files must be known:
@@ -192,9 +204,12 @@ class Policy final : public Guard {
                   bool in_full = true) const override;
 
   // Judges also what a shell, xargs or an interpreter in the script would read from its standard
-  // input, in strict mode. An input of more than 1 MiB is one that is not known.
-  Judgement judge_reading(std::string_view script, std::string_view input,
-                          std::string_view work_dir = {}, bool in_full = true) const override;
+  // input, in strict mode. An input of more than 1 MiB is one that is not known. The variables have
+  // been allowed before: they are judged for what programs would run because of them.
+  Judgement judge_reading(
+      std::string_view script, std::string_view input, std::string_view work_dir = {},
+      bool in_full = true,
+      const std::vector<std::pair<std::string, std::string>>& variables = {}) const override;
 
   // In strict mode: what a shell or an interpreter in the script reads is judged with all that was
   // read before. 64 KiB are kept, and more is refused. On a terminal a line must be whole,
@@ -207,6 +222,13 @@ class Policy final : public Guard {
   // refers to that text.
   Judgement judge(const std::vector<std::string>& argv, std::string_view work_dir = {},
                   bool in_full = true) const;
+
+  // In strict mode: a file of an earlier command that a shell, an interpreter or its path runs is
+  // judged as if the script had written it. But where nothing has to be allowed, it is refused only
+  // for what it surely does; and what is too much to be judged is as if there was no text. At most
+  // 16 files are looked at for a script.
+  std::shared_ptr<const Guard> with_files(
+      const Function<std::optional<std::string>(const std::string&)>& text_of) const override;
 
   // In strict mode a script that cannot be read is refused; in compat mode it may run.
   bool can_read(std::string_view script, std::string_view work_dir) const override;
@@ -223,6 +245,7 @@ class Policy final : public Guard {
   struct Compiled;
   explicit Policy(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
   std::shared_ptr<const Compiled> compiled_;
+  Function<std::optional<std::string>(const std::string&)> text_of_ = {};
 };
 
 // Policy::create(), for ExecutorWings.

@@ -84,6 +84,10 @@ struct Form {
   const std::vector<shell::Word>* roots = nullptr;
   bool code = false;   // runs out of an interpreter's code
   bool holes = false;  // what is unknown in it is no reason to refuse
+  // It stands in this file, which an earlier command has written: see case_internal.hpp. `lenient`:
+  // what is unknown in it is no reason to refuse.
+  std::string_view file = {};
+  bool lenient = false;
   const shell::Input* input = nullptr;
 
   Form from(std::size_t first) const {
@@ -93,6 +97,12 @@ struct Form {
     rest.size -= first;
     ++rest.level;
     return rest;
+  }
+  // Holes excuse unknown parts of a text, not a text of which nothing is known.
+  Form reading(bool some_is_known) const {
+    Form reader = *this;
+    reader.holes = holes && some_is_known;
+    return reader;
   }
 };
 

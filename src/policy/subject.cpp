@@ -33,7 +33,15 @@ Form Subject::whole() const {
   form.code = command.tolerant;
   form.holes = command.holes;
   form.input = &command.input;
-  return form;
+  return in_file(form, command.file);
+}
+
+Form Subject::in_file(const Form& form, std::string_view file) const {
+  Form made = form;
+  if (file.empty()) return made;
+  made.file = file;
+  made.lenient = judged.terms.allows_all();
+  return made;
 }
 
 void Subject::refuse(Rule rule, const shell::Word& place, const Form& form,
@@ -44,9 +52,12 @@ void Subject::refuse(Rule rule, const shell::Word& place, const Form& form,
 void Subject::refuse_opaque(const Form& form, const shell::Word& word, std::string_view why,
                             std::string_view instead) {
   judged.understood = false;
-  if (form.code || form.holes || command.defined || !judged.wants(Rule::opaque_shell_input)) return;
+  if (form.code || form.holes || form.lenient || command.defined ||
+      !judged.wants(Rule::opaque_shell_input))
+    return;
   judged.refuse(Rule::opaque_shell_input, word.begin, word.end,
-                concat("%: %", {shown(judged.written(word)), why}), instead);
+                concat("%: %", {shown(form.file.empty() ? judged.written(word) : join(form)), why}),
+                instead);
 }
 
 void Subject::refuse_unknown(const Form& form, bool for_asking) {
@@ -54,7 +65,7 @@ void Subject::refuse_unknown(const Form& form, bool for_asking) {
   judged.understood = false;
   const shell::Word& word = form.words[0];
   const std::size_t rank = for_asking ? ask_listed_rank : judged.rank_of(Rule::unknown_command);
-  if (form.code || form.holes || command.defined || rank >= judged.rank) return;
+  if (form.code || form.holes || form.lenient || command.defined || rank >= judged.rank) return;
   if (output.has_passed(word)) return;
   const std::string_view text = judged.written(word);
   if (judged.dialect == shell::Dialect::posix && (judged.in_test(word) || is_bash_assignment(text)))
@@ -133,6 +144,7 @@ void Subject::add_payload(const Form& form, std::string_view text, bool same_she
   payload.same_shell = same_shell;
   payload.tolerant = form.code;
   payload.holes = form.holes;
+  payload.path = std::string(form.file);
   payload.input = *form.input;
   for (std::size_t i = first_argument; i < form.size; ++i)
     payload.arguments.push_back(shell::Word(form.words[i]));
@@ -140,6 +152,11 @@ void Subject::add_payload(const Form& form, std::string_view text, bool same_she
 }
 
 // words that the script does not have -------------------------------------------------------------
+
+bool is_blank_or_unknown(std::string_view text) {
+  return is_unknown(text) &&
+         text.find_first_not_of(std::string_view("\0 \n", 3)) == std::string_view::npos;
+}
 
 shell::Word word_like(const shell::Word& place, std::string_view text) {
   shell::Word word;

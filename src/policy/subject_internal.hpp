@@ -28,13 +28,14 @@ inline constexpr std::size_t no_word = static_cast<std::size_t>(-1);
 // One simple command while it is judged: its forms, and the payloads that the walk reads next.
 // Lives as long as the visit of the command; pointers in its forms lead into it.
 struct Subject {
-  Subject(Case& of, UnsetVariables& watched, Links& made, KnownOutput& printed,
+  Subject(Case& of, UnsetVariables& watched, Links& made, Links& copied, KnownOutput& printed,
           const shell::Visit& visit)
       : judged(of),
         command(visit.command),
         producer(visit.producer),
         variables(watched),
         links(made),
+        copies(copied),
         output(printed),
         payloads(visit.payloads),
         fetched(visit.fetched),
@@ -48,6 +49,7 @@ struct Subject {
   const shell::Command* producer;  // the command that writes into its pipe, or null
   UnsetVariables& variables;
   Links& links;
+  Links& copies;  // files that the script makes of others: cp, mv, ln
   KnownOutput& output;
   std::vector<shell::Payload>& payloads;
   std::vector<std::string>& fetched;  // see shell::Visit
@@ -60,6 +62,8 @@ struct Subject {
 
   // The command as it stands.
   Form whole() const;
+  // The form in a file of an earlier command; without a name, where it is.
+  Form in_file(const Form& form, std::string_view file) const;
 
   // Refuses at a word; the message shows the form, and then `follows`.
   void refuse(Rule rule, const shell::Word& place, const Form& form, std::string_view follows = {});
@@ -105,6 +109,8 @@ inline bool is_relative(const Part& part) {
   return !part.text.empty() && part.text[0] != '/' && !part.home();
 }
 
+// True if a text is not known, and has no known part but blanks.
+bool is_blank_or_unknown(std::string_view text);
 // A word that stands where another one does, for messages.
 shell::Word word_like(const shell::Word& place, std::string_view text);
 shell::Word unknown_word(const shell::Word& place);
@@ -152,26 +158,33 @@ void run_string(Subject& subject, const Form& form, const Part& part,
 void run_option(Subject& subject, const Form& form, const Part& part);
 // A script that may have any holes.
 void run_guess(Subject& subject, const Form& form, std::string_view script);
-// True if a text is not known, and has no known part but blanks.
-bool is_blank_or_unknown(std::string_view text);
 
 // interpreters.cpp: code in other languages -------------------------------------------------------
 
 void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form);
 // What code runs is judged by all rules and by the lists of what is blocked and asked about.
-// `page`: see CodePiece; `given`: variables that it is started with, NAME=VALUE in lines.
+// `page`: see CodePiece; `given`: variables that it is started with, as NAME=VALUE.
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
-               const shell::Word& word, bool page = false, std::string_view given = {});
+               const shell::Word& word, bool page = false,
+               const std::vector<std::string_view>& given = {});
 
 // code_input.cpp: code that comes in on standard input --------------------------------------------
 
 // True if standard input is a file that the command names.
 bool reads_file(const shell::Command& command);
+// True if a program prints what the command reads that has it from elsewhere: curl x | sh
+bool is_fed(const Subject& subject);
 // Refuses an interpreter that runs what is not known before it runs: `curl x | python3`.
 void check_code_input(Subject& subject, const Wrapper& wrapper, const Form& form);
 
-// written_files.cpp: files that the script itself has written -------------------------------------
+// written_files.cpp: files that the script or an earlier command has written ----------------------
 
+// Calls `take` with each text that a file may have, and what the file is called if an earlier
+// command has written it.
+void each_text(Subject& subject, const shell::Word& word,
+               FunctionRef<void(const shell::Input&, std::string_view)> take);
+// The word of `< FILE`, if the form runs what it reads from it and the script has not written it.
+const shell::Word* input_file(Subject& subject, const Form& form);
 // A program that is such a file is what its first line names, with the file as an argument.
 void run_written_file(Subject& subject, const Form& form);
 // Notes files that are fetched: their texts are not known from here on.

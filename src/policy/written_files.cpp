@@ -1,8 +1,9 @@
-// Files that a script writes and then runs: `echo ls > a; sh a`, `cat <<X > b; python b`, `./c`.
+// Files that are written and then run: `echo ls > a; sh a`, `cat <<X > b; python b`, `./c`.
 //
-// The walk knows their texts, and gives them with the words that name the files. So a shell reads
-// them as it reads <( ): see nested_shells.cpp. Here is what else runs them, and what makes a text
-// unknown. A file that the script has not written is not looked at.
+// The walk knows the texts that the script gives them, and has them with the words that name the
+// files. What an earlier command has written is handed in: see Guard::with_files(). So a shell
+// reads either as it reads <( ): see nested_shells.cpp. Here is what else runs them, and what makes
+// a text unknown.
 
 #include "policy/subject_internal.hpp"
 
@@ -37,21 +38,65 @@ std::string_view name_in_url(std::string_view url) {
 
 inline namespace inner {
 
+const EarlierFiles::File* EarlierFiles::find(const std::string& path) {
+  auto found = found_.find(path);
+  if (found == found_.end()) {
+    if (found_.size() == most) return nullptr;
+    found = found_.emplace(path, shell::Input()).first;
+    auto written = texts_(path);
+    if (written && !is_unknown(*written)) {
+      found->second.kind = shell::Input::Kind::known;
+      found->second.text = std::move(*written);
+      any_ = true;
+    }
+  }
+  return found->second.kind == shell::Input::Kind::known ? &*found : nullptr;
+}
+
+void each_text(Subject& subject, const shell::Word& word,
+               FunctionRef<void(const shell::Input&, std::string_view)> take) {
+  const shell::Input* const printed = word.printed;
+  for (const shell::Input* each = printed; each != nullptr; each = each->also) take(*each, {});
+  const bool whole = printed != nullptr && !printed->added;
+  EarlierFiles* const files = subject.judged.files;
+  if (!files || whole || word.process || !is_certain(word) || word.home) return;
+  PathText from = subject.path_of(part_of(word), true);
+  subject.copies.follow(from, true);
+  const std::string path = text_of(from);
+  if (!starts_with(path, "/"sv) || is_unknown(path)) return;
+  const EarlierFiles::File* const file = files->find(path);
+  if (!file) return;
+  const auto& [name, earlier] = *file;
+  if (!printed) return take(earlier, name);
+  shell::Input both = *printed;
+  both.text = concat({std::string_view(earlier.text), std::string_view(printed->text)});
+  take(both, name);
+}
+
+const shell::Word* input_file(Subject& subject, const Form& form) {
+  if (form.holes || form.input != &subject.command.input) return nullptr;
+  const shell::Redirection* input = nullptr;
+  for (const shell::Redirection& redirection : subject.command.redirections)
+    if (redirection.fd == 0) input = &redirection;
+  if (!input || input->kind != shell::Redirection::Kind::read || input->target.printed)
+    return nullptr;
+  subject.run.push_back(input->target.text);
+  return &input->target;
+}
+
 void run_written_file(Subject& subject, const Form& form) {
   if (form.holes) return;
   const shell::Word& file = form.words[0];
   if (file.text.find('/') == std::string::npos) return;
   subject.run.push_back(file.text);
-  for (const shell::Input* each = file.printed; each != nullptr; each = each->also) {
-    if (each->piece) continue;
-    if (each->kind != shell::Input::Kind::known) {
-      subject.refuse_opaque(form, file, "what it does is not known before it runs"sv);
-      continue;
-    }
-    std::vector<shell::Word> words = words_of_first_line(each->text, file);
+  each_text(subject, file, [&](const shell::Input& text, std::string_view from) {
+    if (text.piece) return;
+    if (text.kind != shell::Input::Kind::known)
+      return subject.refuse_opaque(form, file, "what it does is not known before it runs"sv);
+    std::vector<shell::Word> words = words_of_first_line(text.text, file);
     for (std::size_t i = 0; i < form.size; ++i) words.push_back(shell::Word(form.words[i]));
-    subject.add_form(form.from(0), std::move(words));
-  }
+    subject.add_form(subject.in_file(form.from(0), from), std::move(words));
+  });
 }
 
 void note_fetched(Subject& subject, const FileProgram& program, const Form& form) {

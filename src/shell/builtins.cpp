@@ -244,7 +244,8 @@ void ShellBuiltin::run_trap() {
   for (const ShellWalk::Trap& trap : traps)
     if (trap.text == text) return;
   constexpr std::size_t max_traps = 64;
-  if (traps.size() < max_traps) return traps.push_back({text, command_.begin, command_.end});
+  if (traps.size() < max_traps)
+    return traps.push_back({text, command_.begin, command_.end, runner_.place.file});
   budget_.over_limit(max_traps, "traps"sv, command_.begin);
 }
 

@@ -37,6 +37,7 @@ void ShellFiles::write(const std::string& path, shell::Input text, bool append) 
   written_[place_of_name(path)] = true;
   Texts& texts = files_[path];
   const bool known = text.kind == shell::Input::Kind::known;
+  text.added = append && texts.empty();
   const bool was_run = run_[place_of_name(path)] && known && text.text.size() > 0;
   if (!append || !known || texts.empty() || texts.front().kind != text.kind) {
     if (add(texts, std::move(text), true) && was_run) ++version_;

@@ -36,12 +36,13 @@ struct ShellPlace {
   KeptCommand* keep = nullptr;  // where a command is kept for the one behind it in the pipeline
   unsigned parallel = 0;        // pipelines and background lists around
   unsigned shells = 0;          // started by the script, around it
-  // These five are reported with each command: see shell::Command.
+  // These six are reported with each command: see shell::Command.
   bool pipeline = false;
   bool background = false;
   bool defined = false;
   bool tolerant = false;
   bool holes = false;
+  std::string_view file = {};
   bool handler = false;  // in a handler of a trap, when the script has ended
 };
 
@@ -206,6 +207,7 @@ struct ShellWalk {
     std::string text = {};
     std::size_t begin = 0;
     std::size_t end = 0;
+    std::string_view file = {};
   };
   std::list<Trap> traps = {};
   ShellPrinted nowhere{nullptr};         // output that nothing reads

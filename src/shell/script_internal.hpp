@@ -63,6 +63,7 @@ struct Input {
   // Of a file: what else it may have, and whether this is a part of its text only.
   const Input* also = nullptr;
   bool piece = false;
+  bool added = false;  // stands behind what the file had before the script, which is not known
   // True if it has one text, known or not.
   bool is_certain() const {
     const Input* other = also;
@@ -155,6 +156,7 @@ struct Command {
   bool compound = false;    // no command of its own: the redirections of a compound command
   bool own = false;         // calls a function that the script has surely defined by then
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
+  std::string_view file = {};  // Payload::path of the innermost text around it that has one
 };
 
 // A function or an alias that the script defines.
@@ -178,6 +180,9 @@ struct Options {
   std::string work_dir = {};  // absolute; empty: not known
   Limits limits = {};
   Input input = {};  // standard input of the script
+  // Variables that it is started with, which are reported before its first command as assignments
+  // of a compound command.
+  const std::vector<std::pair<std::string, std::string>>* variables = nullptr;
 };
 
 // How the reading went.
@@ -203,6 +208,8 @@ struct Payload {
   bool tolerant = false;    // a syntax error in it ends the payload, not the reading
   bool holes = false;       // as tolerant; the commands in it are marked, too
   bool file = false;        // of a file, which may be run again, also by itself
+  // The file, if an earlier command has written the text. An error of syntax in it ends the text.
+  std::string path = {};
 };
 
 // A command that walk() has come to.

@@ -36,6 +36,7 @@ void ShellRunner::report(const ShellNode& node, shell::Command& command) {
   command.defined = place.defined;
   command.tolerant = place.tolerant;
   command.holes = place.holes;
+  command.file = place.file;
   command.widened = walk.scopes.widened();
   const ShellValue& directory = walk.scopes.value_of(work_dir_key);
   if (!directory.elements.empty()) {
@@ -118,6 +119,11 @@ void ShellRunner::follow(shell::Payload& payload, const shell::Command& command)
   inner.place.input = &payload.input;
   inner.place.tolerant = place.tolerant || payload.tolerant;
   inner.place.holes = place.holes || payload.holes;
+  if (!payload.path.empty()) {
+    if ((payload.file && payload.path == place.file) || !walk.budget.charge(payload.path.size()))
+      return;
+    inner.place.file = walk.syntax.keep(std::move(payload.path));
+  }
   const bool tolerant = inner.place.tolerant || inner.place.holes;
   if (payload.same_shell) {
     inner.run_text(std::move(payload.text), command, tolerant);
@@ -155,14 +161,14 @@ void ShellRunner::run_file(const std::string& text, const shell::Command& comman
     parsed.running = false;
     walk.scopes.left = left;
   }
-  note_text_error(walk.budget, parsed, tolerant || has_nul(text));
+  note_text_error(walk.budget, parsed, tolerant || has_nul(text) || !place.file.empty());
   walk.budget.leave();
 }
 
 bool ShellRunner::run_text(std::string text, const shell::Command& command, bool tolerant) {
   if (!walk.budget.enter(command.begin)) return false;
   // What unknown parts make of a string is not for the parser to say.
-  tolerant = tolerant || has_nul(text);
+  tolerant = tolerant || has_nul(text) || !place.file.empty();
   const ShellWalk::Parsed parsed = parse_text(std::move(text), command);
   if (parsed.root != no_index) run(parsed.root);
   const bool open = parsed.open && !walk.budget.stopped();
@@ -231,6 +237,7 @@ void ShellRunner::run_traps() {
     shell::Command command;
     command.begin = trap.begin;
     command.end = trap.end;
+    inner.place.file = trap.file;
     inner.run_text(trap.text, command, false);
   }
 }

@@ -38,6 +38,21 @@ bool walk_script(ShellRunner& runner, std::string_view script, Error& error) {
   return !parser.failed();
 }
 
+void begin_with_variables(ShellRunner& runner, const shell::Options& options) {
+  if (!options.variables) return;
+  shell::Command command;
+  command.compound = true;
+  for (const auto& [name, value] : *options.variables) {
+    if (!is_name(name)) continue;
+    runner.assign(name, scalar_value({value}));
+    shell::Assignment assignment;
+    assignment.name = name;
+    assignment.value.text = value;
+    command.assignments.push_back(std::move(assignment));
+  }
+  if (!command.assignments.empty()) runner.report({}, command);
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -61,6 +76,7 @@ Outcome walk(std::string_view script, const Options& options,
       walk.scopes.assign(work_dir_key, scalar_value({options.work_dir}));
     Input input = options.input;
     ShellRunner runner(walk, input);
+    begin_with_variables(runner, options);
     Error error;
     bool whole = walk_script(runner, script, error);
     if (!whole && walk.syntax.pairs_quotes && error.code == ErrorCode::parse && !budget.stopped()) {

@@ -388,8 +388,10 @@ constexpr Option server_rows[] = {
         .usual("/bin/sh")
         .in(Option::environment)
         .where(Option::commands)
-        .help("runs the commands. Any that knows -c; tools name it to the model. The policy reads "
-              "a script as both bash and dash would"),
+        .help(
+            "runs the commands. Any that knows -c, or auto: bash if there is one on this host, "
+            "and else /bin/sh. Tools name it to the model. The policy reads a script as both bash "
+            "and dash would"),
     of_local<&LocalOptions::skills_dir>("local-skills-directory")
         .value("DIR")
         .in(Option::environment)

@@ -126,6 +126,8 @@ TEST_CASE("ask: an answer holds as long as the files that the command runs stay 
   CHECK(here.run("sh a.sh").exit_code == 3);
   CHECK(runs.size() == 2);
   CHECK(here.run("sh a.sh").answer == "remembered");
+  here.run("timeout 5 sh ./a.sh; cd . && python3.11 -u no.py; sh -c '. ./a.sh'; sh $PWD/a.sh");
+  CHECK(runs.back() == std::vector<std::string>{"a.sh"});
   // A file that is read is not run.
   CHECK(here.run("cat a.sh").answer == "session");
   CHECK(runs.back().empty());

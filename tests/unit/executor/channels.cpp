@@ -123,3 +123,79 @@ TEST_CASE("the audit log has the text that a command reads, masked and cut") {
   CHECK(records[1]["input_bytes"] == codeexec::Json(4206));
   CHECK(records[2].find("input") == nullptr);
 }
+
+TEST_CASE("a file that a command has written is judged when a later one runs it") {
+  const support::TempDir place;
+  const support::TempDir elsewhere;
+  LocalOptions options = in(place);
+  options.policy.blocked = {"touch made.*"};
+  options.roots = {{place.path(), codeexec::Permission::write},
+                   {elsewhere.path(), codeexec::Permission::read}};
+  support::make_directories(place / "sub");
+  const LocalExecutor here = make(options);
+  const char* const write =
+      "cat > s.sh <<'END'\n#!/bin/sh\necho ran\ntouch made\nEND\nchmod +x s.sh; cp s.sh sub/t.sh; "
+      "ln s.sh hard.sh; ln -s sub/t.sh soft.sh; echo 'import os; os.system(\"touch made\")' > s.py";
+  CHECK(here.run(write).exit_code == 0);
+  for (const char* const script :
+       {"sh s.sh", ". ./s.sh", "./s.sh", "cd sub && ./t.sh", "sh ./sub/../s.sh", "bash hard.sh",
+        "./soft.sh", "sh -c 'sh s.sh'", "python3 s.py", "env A=b nohup ./s.sh &"}) {
+    CAPTURE(script);
+    const Result r = here.run(script);
+    CHECK(r.rule == "blocked-commands");
+    CHECK(support::has(r.message, "(in the file " + place.path() + "/"));
+    CHECK(here.start(Command::shell(script)).wait().rule == "blocked-commands");
+    CHECK(here.judge(Command::shell(script)).verdict.rule == "blocked-commands");
+  }
+  CHECK(here.run(Command::program({"./s.sh"})).rule == "blocked-commands");
+  Command shell = Command::shell("sh");
+  shell.keep_input_open = true;
+  const codeexec::Execution running = here.start(shell);
+  CHECK(!running.write("sh s.sh\n"));
+  CHECK(running.write("echo typed\n"));
+  running.close_input();
+  CHECK(running.wait().out == "typed\n");
+  CHECK(here.run("cat s.sh").exit_code == 0);
+  CHECK(here.run("echo 'echo other' > s.sh; sh s.sh").out == "other\n");
+  CHECK(here.run("sh s.sh").out == "other\n");
+  CHECK(!support::exists(place / "made"));
+  // Where commands cannot write, no command has written.
+  support::write_file(elsewhere / "s.sh", "echo a; touch made\n");
+  CHECK(here.check(Command::shell("sh " + elsewhere.path() + "/s.sh")).rule.empty());
+  support::make_symlink(elsewhere / "s.sh", place / "link.sh");
+  CHECK(here.check(Command::shell("sh link.sh")).rule.empty());
+}
+
+TEST_CASE("what is no text of a command does not keep another one from running it") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.policy.blocked = {"touch made.*"};
+  const LocalExecutor here = make(options);
+  const std::string body = "exit 0\ntouch made\n";
+  support::write_file(place / "large", body + std::string(1 << 20, '#'));
+  support::write_file(place / "binary", body + std::string(1, '\0'));
+  support::make_directories(place / "directory");
+  REQUIRE(::mkfifo((place / "fifo").c_str(), 0600) == 0);
+  for (const char* const file : {"large", "binary", "directory", "fifo", "missing"}) {
+    CAPTURE(file);
+    const Result r = here.check(Command::shell("sh ./" + std::string(file)));
+    CHECK(r.rule.empty());
+  }
+  CHECK(here.run("sh large").exit_code == 0);
+  support::write_file(place / "large", body + std::string((1 << 20) - body.size(), '#'));
+  CHECK(here.run("sh large").rule == "blocked-commands");
+}
+
+TEST_CASE("with a list of what is allowed, all that a written file runs must be on it") {
+  const support::TempDir place;
+  LocalOptions options = in(place);
+  options.policy.allowed = {"(echo|sh|cat)( .*)?"};
+  const LocalExecutor here = make(options);
+  CHECK(here.run("echo 'echo a; touch made' > s.sh").exit_code == 0);
+  CHECK(here.run("sh s.sh").rule == "allowed-commands");
+  CHECK(here.run("echo 'echo a; $X b' > s.sh").exit_code == 0);
+  CHECK(!here.run("sh s.sh").rule.empty());
+  CHECK(here.run("echo 'echo a; cat s.sh' > s.sh").exit_code == 0);
+  CHECK(here.run("sh s.sh").out == "a\necho a; cat s.sh\n");
+  CHECK(!support::exists(place / "made"));
+}

@@ -64,6 +64,8 @@ TEST_CASE("what a command leaves in /tmp is there for the next one, for files an
   CHECK(list->path == "/tmp/d");
   REQUIRE(list->entries.size() == 2);
   CHECK(list->entries[0].path == "x");
+  output_of(*here, "echo 'echo a; sudo id' > /tmp/d/s.sh");
+  CHECK(here->run("sh /tmp/d/s.sh").rule == "sudo");
   const auto missing = files.read("/tmp/d/none");
   REQUIRE_FALSE(missing);
   CHECK(has(missing.error().message, "'/tmp/d/none'"));

@@ -619,3 +619,29 @@ TEST_CASE("sessions in a sandbox") {
   }
 }
 #endif
+
+TEST_CASE("sessions: a command is judged with what earlier ones have exported") {
+  const support::TempDir place;
+  LocalOptions options;
+  options.workspace = place.path();
+  options.policy.blocked = {"touch made.*"};
+  const LocalExecutor here = make(options);
+  Command command = Command::shell("export X=made L=ls T=touch");
+  command.session = codeexec::Session();
+  CHECK(here.run(command).succeeded());
+  command.script = "touch $X";
+  CHECK(here.run(command).rule == "blocked-commands");
+  command.script = "$T made";
+  CHECK(here.run(command).rule == "blocked-commands");
+  command.script = "$L; echo $X";
+  CHECK(here.run(command).out == "made\n");
+  command.script = "touch $X";
+  command.environment = {{"X", "other"}};
+  CHECK(here.run(command).succeeded());
+  command.script = "unset X T; export L=";
+  CHECK(here.run(command).succeeded());
+  command.environment = {};
+  command.script = "rm -rf \"$L\"/*";
+  CHECK(here.judge(command).verdict.rule == "rm-protected");
+  CHECK(!support::exists(place / "made"));
+}

@@ -1,7 +1,7 @@
 // The server program with a place: what it tells of it, and its tools there.
 
-#include "../../helpers/server_support.hpp"
 #include "../../helpers/place_support.hpp"
+#include "../../helpers/server_support.hpp"
 
 using codeexec::Json;
 using codeexec::ProcessResult;
@@ -88,6 +88,8 @@ TEST_CASE("place: the server brings an agent along") {
   };
   CHECK(has(error_of({"--execution-mode", "ssh", "--place-host", "x", "--place-agent-path", "y"}),
             "place_agent_path: 'y' is not needed where place_agent is copied there"));
+  CHECK(has(error_of({"--execution-mode", "ssh", "--place-host", "x", "--shell", "auto"}),
+            "shell: auto looks for programs of this host"));
   CHECK(has(error_of(server_options(workspace)),
             "place_agent: is for a transport that leads to a shell"));
 }

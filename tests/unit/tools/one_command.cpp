@@ -51,6 +51,19 @@ TEST_CASE("--run: status 0, 1 or 125, and one line of JSON") {
   CHECK(status_of("true", {"--shell", shell}) == 125);
 }
 
+TEST_CASE("--shell auto is bash where there is one") {
+  const ProcessResult r = run_program(
+      {"--shell", "auto", "--run", "a=(x y); [[ -n ${a[1]} ]] && echo ${a[1]} $BASH || echo no"});
+  const std::string out = parsed(r.out)["stdout"].as_string();
+  bool has_bash = false;
+  for (const char* const folder : {"/bin", "/usr/bin", "/usr/local/bin"})
+    has_bash = has_bash || support::exists(std::string(folder) + "/bash");
+  if (has_bash)
+    CHECK((support::has(out, "y /") && support::has(out, "/bash\n")));
+  else
+    MESSAGE("SKIPPED: no bash here");
+}
+
 TEST_CASE("--run=COMMAND is the same") {
   const ProcessResult r = run_program({"--run=echo a=b"});
   CHECK(r.exit_code == 0);
