@@ -31,6 +31,7 @@ _codeexec_mcp() {
 --devices
 --pid-namespace
 --protected-paths
+--hidden-paths
 --no-watch-files
 --allow-later
 --put-back-dir
@@ -169,7 +170,7 @@ _codeexec_mcp() {
     --sandbox) words='off best-effort strict' ;;
     --network) words='host none loopback allow' ;;
     --private-home) words='off command executor' ;;
-    --allow-later|--shell|--audit-file|--audit-key|--transcript|--docker-log-file|--place-agent-path|--place-agent|--kubernetes-pod-template|--config|--write|--verify-audit|--report|--output|--replay) compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
+    --hidden-paths|--allow-later|--shell|--audit-file|--audit-key|--transcript|--docker-log-file|--place-agent-path|--place-agent|--kubernetes-pod-template|--config|--write|--verify-audit|--report|--output|--replay) compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
     --docker-image-policy) words='never missing always' ;;
     --docker-network-mode) words='none bridge host' ;;
     --profile) words='commands user-container' ;;
