@@ -759,9 +759,17 @@ class PathRules {
   // Files below writable roots that may be read and not changed: those whose path, relative to any
   // of these roots, `is_kept`, unless they are in `open`, which are paths as there or absolute, or
   // "." for all. By their names alone, for permission().
-  void keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open);
+  //   `watch` is called before a file is written; what it returns, after that: it says what of the
+  //   write does not stay, or nothing.
+  void keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open,
+            Function<Function<std::string()>(const std::string& directory)> watch);
   // Whether a canonical path is one of those.
   bool keeps(std::string_view canonical_path) const noexcept;
+  Function<std::string()> watch_write(const std::string& directory) const {
+    return watch_(directory);
+  }
+  // The same for other roots, which are canonical.
+  PathRules with_roots(std::vector<Root> roots) const;
 
   // The directory a command starts in: `work_dir`, looked up from `base` when it is relative, or
   // `base` itself when it is empty (an empty base is the caller's current directory). It must be
@@ -783,6 +791,7 @@ class PathRules {
   std::vector<Root> roots_ = {};
   bool (*is_kept_)(std::string_view path) = nullptr;
   std::vector<std::string> open_ = {};
+  Function<Function<std::string()>(const std::string& directory)> watch_ = {};
 };
 
 // Whether this canonical path is of a kind that tools make anew whenever they need it, so that it
@@ -3442,25 +3451,32 @@ const char* name(Jobs::WaitEnd end) noexcept;
 
 // Whether a file with this path, relative to a folder of commands, is one of those that
 // LocalOptions::watch_files keeps as they are: by its name alone, at any depth.
-//   in .git, in its modules and worktrees: hooks but samples, info/attributes, commondir; config
-//     and config.worktree, where what starts no program comes through, such as remotes, branches
-//     and user.name; a file .git, unless it leads to what git keeps for a submodule or a worktree
-//   all in .husky .githooks .lefthook .vscode .idea .zed .fleet .devcontainer .claude .codex
-//     .cursor .gemini .windsurf .opencode .kiro .roo .continue .qwen .mise .ssh .github/workflows
-//     .config/git .config/fish .yarn/plugins .yarn/releases
-//   .envrc .mise.toml mise.toml .gdbinit .lldbinit .inputrc .pythonstartup .gitconfig .hg/hgrc
-//   .pre-commit-config.yaml .pre-commit-config.yml .lefthook.yml lefthook.yml .gitlab-ci.yml .npmrc
-//   .pnpmfile.cjs .yarnrc .yarnrc.yml .cargo/config .cargo/config.toml .bazelrc .vimrc .exrc
-//   .nvimrc .nvim.lua .dir-locals.el .devcontainer.json .mcp.json .aider.conf.yml opencode.json
-//   .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases .zshenv .zprofile .zshrc
-//   .zlogin .zlogout .kshrc .cshrc .tcshrc .login
+//   in .git, in its modules and worktrees: hooks but samples, info/attributes, commondir, remotes,
+//     branches; config and config.worktree, where what starts no program comes through, such as
+//     remotes, branches and user.name; a file .git, unless it leads to what git keeps for a
+//     submodule or a worktree
+//   all in .husky .githooks .git-hooks .lefthook .vscode .idea .zed .fleet .nvim .helix .theia .vs
+//     .devcontainer .claude .codex .cursor .gemini .windsurf .opencode .kiro .roo .continue .qwen
+//     .amazonq .kilocode .factory .augment .junie .trae .mise .ssh .github/workflows .github/hooks
+//     .gitea/workflows .forgejo/workflows .config/git .config/fish .config/mise .yarn/plugins
+//     .yarn/releases .yarn/sdks; not in folders `worktrees` of these
+//   .envrc .mise.toml mise.toml .mise.local.toml mise.local.toml mise/config.toml .rvmrc .gdbinit
+//   .lldbinit .inputrc .pythonstartup .pdbrc .Rprofile .irbrc .pryrc .iex.exs .ghci .ocamlinit
+//   .octaverc .gitconfig .hg/hgrc .hg/hgrc-not-shared .hg/sharedpath .jj/repo/config.toml
+//   .sl/config .pre-commit-config.yaml .pre-commit-config.yml .huskyrc .overcommit.yml prek.toml
+//   .lintstagedrc .lintstagedrc.json, lefthook.yml and its other names, .gitlab-ci.yml .npmrc
+//   .pnpmfile.cjs .pnpmfile.mjs .yarnrc .yarnrc.yml bunfig.toml .cargo/config .cargo/config.toml
+//   .bazelrc .vimrc .exrc .nvimrc .nvim.lua .lvimrc .lite_project.lua .dir-locals.el
+//   .dir-locals-2.el .devcontainer.json .mcp.json .aider.conf.yml opencode.json opencode.jsonc
+//   crush.json .crush.json .profile .bashrc .bash_profile .bash_login .bash_logout .bash_aliases
+//   .zshenv .zprofile .zshrc .zlogin .zlogout .kshrc .cshrc .tcshrc .login
 // The executor keeps, besides, the same files of a repository without that name, and what
-// core.hooksPath, include.path, addresses of remotes and links in hooks lead to in its folders.
+// core.hooksPath, include.path and links in hooks lead to in its folders.
 //
 // A repository that a command makes in a folder of its own keeps what else it came with, as a
 // change. What is gone with its folder stays so. What others change while a command runs counts as
 // the command's.
-//   Bounds: 8192 files; 256 of one folder; 4096 folders and 100,000 entries that are looked
+//   Bounds: 8192 files; 1024 of one folder; 4096 folders and 100,000 entries that are looked
 //   through, the upper levels first; 256 KiB of a file and 16 MiB of all: one that is longer and
 //   changes is reported, and stays so.
 bool runs_later(std::string_view path);
@@ -26394,9 +26410,17 @@ Permission PathRules::permission(std::string_view canonical_path) const noexcept
                                                                         : root->permission;
 }
 
-void PathRules::keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open) {
+void PathRules::keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open,
+                     Function<Function<std::string()>(const std::string& directory)> watch) {
   is_kept_ = is_kept;
   open_ = std::move(open);
+  watch_ = std::move(watch);
+}
+
+PathRules PathRules::with_roots(std::vector<Root> roots) const {
+  PathRules rules = *this;
+  rules.roots_ = std::move(roots);
+  return rules;
 }
 
 bool PathRules::keeps(std::string_view canonical_path) const noexcept {
@@ -27999,7 +28023,7 @@ PathRules confined_rules(const PathRules& rules, const std::string& folder) {
   std::vector<Root> roots = {{folder, own}};
   for (const Root& root : rules.roots())
     if (root.path != folder && codeexec::is_within(root.path, folder)) roots.push_back(root);
-  return PathRules::of_canonical(std::move(roots));
+  return rules.with_roots(std::move(roots));
 }
 
 }  // namespace
@@ -28027,6 +28051,7 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   // The directory changes, too, and a root may be a name in one that does not belong to it.
   const auto permitted = check_permission(rules, place.directory, Permission::write);
   if (!permitted) return permitted.failure();
+  const auto refused = rules.watch_write(place.directory);
   const auto directory = open_or_make_directory(rules, place.directory, how.make_directories);
   if (!directory) return directory.failure();
   const int in = directory->get();
@@ -28055,6 +28080,8 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (error != 0) return system_error(error, "%", {subject});
   error = flush_directory(in);
   if (error != 0) return system_error(error, "%: written, and not yet on the disk", {subject});
+  if (const std::string why = refused(); !why.empty())
+    return make_error(ErrorCode::permission_denied, "%: %", {subject, why});
   return target;
 }
 
@@ -43519,6 +43546,8 @@ struct LocalExecutor::Place {
   std::vector<std::string> port_variables(std::uint16_t port) const;
   // Hands the command over to the sandbox.
   void confine(Admission& admission) const;
+  // Of a write by a tool for files: see PathRules::keep().
+  Function<std::string()> watch(const std::string& directory) const;
   // Puts into a new home what is in it from the start.
   Expected<void> furnish(const Home& home) const;
   Expected<PathRules> make_file_rules(const PathRules& paths,
@@ -43805,8 +43834,24 @@ PathRules LocalExecutor::file_rules() const {
     if (auto now = canonical_path(path)) roots.push_back({std::move(*now), Permission::none});
   }
   PathRules rules = PathRules::of_canonical(std::move(roots));
-  if (place_->runs_later) rules.keep(place_->runs_later, place_->allow_later);
+  if (place_->runs_later)
+    rules.keep(place_->runs_later, place_->allow_later,
+               [place = place_](const std::string& directory) { return place->watch(directory); });
   return rules;
+}
+
+// What runs later for another reason than its name is known by a look alone.
+Function<std::string()> LocalExecutor::Place::watch(const std::string& directory) const {
+  if (!lies_in_one_of(directory, writable)) return {};
+  return [end = later(directory)] {
+    Result result;
+    end(result);
+    return result.put_back.empty() ? std::string()
+                                   : concat(
+                                         "put back as it was, since the user's own tools run it "
+                                         "later: % (allow_later)",
+                                         {joined(result.put_back, ", "sv)});
+  };
 }
 
 std::shared_ptr<const MovedDirectory> LocalExecutor::moved() const { return place_->moved; }
@@ -47454,7 +47499,7 @@ int AuditSyslog::try_send(const AuditRecord& record, const std::string& hash) {
 }
 
 // later/later_internal.hpp ------------------------------------------------------------------------
-// What runs later: how it looks at one moment, what of it may change, and how it is put back.
+// What runs later: how it looks at one moment, and what of it may change.
 
 // What becomes of a file that a command has made or changed.
 enum class LaterRole {
@@ -47472,14 +47517,32 @@ struct LaterFile {
 
   LaterRole role = LaterRole::entry;
   bool is_named = false;  // by a setting or a link, and not by what it is called
+  bool is_git = false;    // of a repository, and not of its work tree
+  std::size_t tree = 0;   // how much of its path is the folder that it was searched for in
   mode_t mode = 0;
   std::string print = {};  // what the kernel keeps of it, which a command cannot set back
   // The bytes of a regular file, or where a link leads. Null: it is neither, or too long.
   std::shared_ptr<const std::string> text = {};
 };
 
+// A folder that was searched.
+struct LaterFolder {
+  std::size_t depth = 0;
+  std::string identity = {};  // its device and number: another folder may take its place
+};
+
 // By their paths, which are canonical, so that a folder comes before what is in it.
 using LaterFiles = std::map<std::string, LaterFile, std::less<>>;
+
+// What a look has found.
+struct LaterState {
+  LaterFiles files = {};
+  std::map<std::string, LaterFolder> searched = {};
+  std::set<std::string> named = {};         // by settings and links: files and folders
+  std::set<std::string> repositories = {};  // the folders that are ones, with their settings
+  std::set<std::string> overfull = {};      // of a folder that runs later, with too many entries
+  bool is_whole = true;                     // no bound was met
+};
 
 // Says whether something has happened to these files since it was last asked.
 class LaterEvents {
@@ -47509,69 +47572,88 @@ class LaterEvents {
   std::map<int, Kind> kinds_ = {};
 };
 
+// Opens the directory with this canonical path, through no link. One of ours in `folders` that a
+// command has closed to us is opened again. Empty and errno on failure.
+UniqueFd open_later_folder(const std::string& path, const std::vector<std::string>& folders);
+
 // The files in some folders, as they are now.
 class LaterLook {
  public:
-  static constexpr std::size_t max_files = 8192;      // in all
-  static constexpr std::size_t max_entries = 256;     // of one directory that runs later
-  static constexpr std::size_t max_folders = 4096;    // that are searched
-  static constexpr std::size_t max_listed = 100'000;  // entries of all that are searched
-  static constexpr std::size_t max_depth = 3;         // of what is searched below a folder
-  static constexpr std::size_t max_repositories = 64;
+  static constexpr std::size_t max_files = 8192;       // in all
+  static constexpr std::size_t max_entries = 1024;     // of one directory that runs later
+  static constexpr std::size_t max_folders = 4096;     // that are searched
+  static constexpr std::size_t max_listed = 100'000;   // entries of all that are searched
+  static constexpr std::size_t max_depth = 3;          // of what is searched below a folder
+  static constexpr std::size_t max_repositories = 64;  // submodules, and linked worktrees
+  static constexpr std::size_t max_named = 64;         // that settings and links name
   static constexpr std::size_t max_text = std::size_t{256} << 10;  // of one file
   static constexpr std::size_t max_texts = std::size_t{16} << 20;  // of all
 
-  // `known` is an earlier look, whose texts are taken where nothing has changed.
-  LaterLook(const std::vector<std::string>& folders, const LaterFiles& known, LaterEvents& events);
+  // `before` is an earlier look, whose texts are taken where nothing has changed, and whose folders
+  // are searched before others.
+  LaterLook(const std::vector<std::string>& folders, const LaterState& before, LaterEvents& events);
 
   // Whether a file is as it was.
   static bool is_there(const std::string& path, const LaterFile& file);
 
-  LaterFiles files = {};
-  std::set<std::string> searched = {};  // the folders
-  std::set<std::string> named = {};     // by settings and links: files and folders
+  LaterState state = {};
 
  private:
-  // A directory and its path, with a slash at the end.
-  struct Place {
-    int fd;
-    std::string start;
-  };
   struct Folder {
     std::string path;
     std::size_t depth;
   };
+  // What a setting or a link names, from a folder.
+  struct Naming {
+    std::string path;
+    std::string folder;
+    LaterRole role;
+  };
 
-  // True when it is a directory, and not a link to one.
-  bool add(const Place& place, const std::string& name, LaterRole role);
-  std::shared_ptr<const std::string> text_of(const Place& place, const std::string& name,
+  int directory(const std::string& path);
+  bool has(const std::string& folder, const char* name);
+  bool is_repository(const std::string& path);
+  // True when it is a directory, and not a link to one. What is known already stays as it is.
+  bool add(const std::string& path, LaterRole role);
+  std::shared_ptr<const std::string> text_of(int in, const std::string& name,
                                              const std::string& path, const struct stat& status,
                                              const std::string& print);
-  void add_tree(const Place& place, const std::string& path, LaterRole role, std::size_t depth);
-  void add_later_paths(const Place& place, std::string_view entry);
-  // Of the repository whose paths begin so. `shared` is what its commondir is.
-  void add_settings(const Place& place, const std::string& begin, LaterRole shared);
+  std::vector<std::string> names_in(const std::string& path, std::size_t most);
+  void add_tree(const std::string& path, LaterRole role, std::size_t depth);
+  void add_contents(const std::string& path, LaterRole role, std::size_t depth);
+  void add_later_paths(const std::string& folder, std::string_view entry);
+  // Of a repository. `shared` is what its commondir is.
+  void add_settings(const std::string& git, LaterRole shared);
   // Of what is in a folder of repositories.
-  void add_repositories(const Place& place, const std::string& path, std::size_t depth,
-                        LaterRole shared);
-  void add_repository(const Place& place, const std::string& git);
-  // What the settings of a repository name.
-  void add_named(const Place& place, const std::string& git, const std::string& tree);
-  // A file outside of what is listed, if it lies in one of the folders.
-  void add_elsewhere(const std::string& path, std::string_view from, LaterRole role);
-  void add_address(const std::string& address, const std::string& tree);
+  void add_repositories(const std::string& path, std::size_t depth, LaterRole shared,
+                        std::size_t& left);
+  void add_inner_repositories(const std::string& git);
+  void add_repository(const std::string& tree);
+  void add_bare_repository(const std::string& folder);
   void search(const Folder& folder);
-  void search_entries(const Place& place, const Folder& folder, DIR* listing);
+  bool search_entries(const Folder& folder, int fd);
+  void add_all_named();
+  void read_names(const std::string& text, const std::string& folder);
+  void read_outer_names(const std::string& tree);
+  void add_named(const Naming& naming);
 
   const std::vector<std::string>& folders_;
-  const LaterFiles& known_;
+  const LaterState& before_;
   LaterEvents& events_;
   std::vector<Folder> queue_ = {};
+  std::vector<std::string> trees_ = {};  // folders with a .git
+  std::vector<Naming> namings_ = {};
+  std::string opened_ = {};  // the path of the directory below, which was opened last
+  UniqueFd opened_fd_ = {};
+  std::size_t tree_ = 0;  // of what is added
   bool naming_ = false;
-  std::size_t repositories_ = 0;
+  bool is_git_ = false;
   std::size_t listed_ = 0;
   std::size_t texts_ = 0;
 };
+
+// The end of the path of a folder around a path.
+std::string later_folder_of(std::string_view path);
 
 // Whether a path of what runs later begins so, or a folder may be a repository for having it.
 bool is_later_name(std::string_view entry);
@@ -47593,15 +47675,18 @@ struct GitSetting {
 // cannot.
 std::optional<std::vector<GitSetting>> read_git_settings(std::string_view text);
 
+// Whether a value that names a place is one that starts no program.
+enum class GitPlace { repository, work_tree };
+using IsSafePlace = FunctionRef<bool(GitPlace kind, const std::string& value)>;
+
 // The text of a file that was `before` and that a command has made `now`: with what starts no
-// program, and without what does. `names` has the keys that did not come through.
-std::string safe_git_settings(std::string_view before, std::string_view now, bool of_submodule,
+// program, and without what does. `names` has keys that did not come through, 20 at most.
+std::string safe_git_settings(std::string_view before, std::string_view now, IsSafePlace is_safe,
                               std::vector<std::string>& names);
 
-// Whether the text of a file .git in this folder leads to what a repository of one of the folders
-// keeps for submodules or for linked worktrees.
-bool leads_to_own_folder(std::string_view text, std::string_view folder,
-                         const std::vector<std::string>& folders);
+// The absolute path that a text names from a folder, by the text alone: empty when links could lead
+// elsewhere, as `..` stands behind a name in it.
+std::string path_by_text(std::string_view text, std::string_view folder);
 
 }  // inner
 
@@ -47720,6 +47805,7 @@ constexpr auto harmless_settings = NameSet{
     "blame.ignorerevsfile",
     "blame.showemail",
     "branch.*.description",
+    "branch.*.gh-merge-base",
     "branch.*.merge",
     "branch.*.rebase",
     "branch.autosetupmerge",
@@ -47746,6 +47832,7 @@ constexpr auto harmless_settings = NameSet{
     "core.commitgraph",
     "core.compression",
     "core.eol",
+    "core.excludesfile",
     "core.filemode",
     "core.ignorecase",
     "core.logallrefupdates",
@@ -47762,6 +47849,8 @@ constexpr auto harmless_settings = NameSet{
     "core.trustctime",
     "core.untrackedcache",
     "core.whitespace",
+    "credential.*.username",
+    "credential.username",
     "diff.algorithm",
     "diff.colormoved",
     "diff.context",
@@ -47783,6 +47872,7 @@ constexpr auto harmless_settings = NameSet{
     "fetch.prunetags",
     "fetch.recursesubmodules",
     "fetch.writecommitgraph",
+    "format.pretty",
     "gc.auto",
     "gc.autodetach",
     "gc.autopacklimit",
@@ -47811,6 +47901,7 @@ constexpr auto harmless_settings = NameSet{
     "merge.renamelimit",
     "merge.renames",
     "merge.stat",
+    "notes.displayref",
     "pack.threads",
     "pack.windowmemory",
     "pull.ff",
@@ -47862,19 +47953,23 @@ constexpr auto address_settings =
     NameSet{"branch.*.pushremote", "branch.*.remote",    "remote.*.pushurl",
             "remote.*.url",        "remote.pushdefault", "submodule.*.url"};
 
-// Not `ext::sh -c ...` and its like, nor what begins like an option. A repository in a folder of
-// commands is one whose hooks are kept.
-bool is_safe_git_address(std::string_view address) {
-  return !starts_with(address, "-"sv) && address.find("::") == std::string_view::npos;
+// `ext::sh -c ...` and its like start what the address says.
+bool names_a_helper(std::string_view address) {
+  std::size_t at = 0;
+  while (at < address.size() &&
+         (is_name_char(address[at]) || is_any(address.substr(at, 1), "+", "-", ".")))
+    ++at;
+  return at > 0 && starts_with(address.substr(at), "::"sv);
 }
 
-bool starts_nothing(const GitSetting& setting, bool of_submodule) {
+bool starts_nothing(const GitSetting& setting, IsSafePlace is_safe) {
   if (harmless_settings.has(setting.key)) return true;
-  if (address_settings.has(setting.key)) return is_safe_git_address(setting.value);
+  if (address_settings.has(setting.key))
+    return !starts_with(setting.value, "-"sv) && !names_a_helper(setting.value) &&
+           is_safe(GitPlace::repository, setting.value);
   if (setting.key == "submodule.*.update"sv)
     return is_any(setting.value, "checkout", "rebase", "merge", "none");
-  // Its own work tree lies above, in the same repository.
-  return of_submodule && setting.key == "core.worktree"sv && starts_with(setting.value, "../");
+  return setting.key == "core.worktree"sv && is_safe(GitPlace::work_tree, setting.value);
 }
 
 bool is_git_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -48000,9 +48095,9 @@ bool is_same_setting(const GitSetting& a, const GitSetting& b) {
 // Those that may start programs, in their order.
 class RiskySettings {
  public:
-  RiskySettings(const std::vector<GitSetting>& settings, bool of_submodule) {
+  RiskySettings(const std::vector<GitSetting>& settings, IsSafePlace is_safe) {
     for (const GitSetting& setting : settings)
-      if (!starts_nothing(setting, of_submodule)) all.push_back(&setting);
+      if (!starts_nothing(setting, is_safe)) all.push_back(&setting);
   }
   bool operator==(const RiskySettings& other) const {
     return std::equal(
@@ -48044,7 +48139,7 @@ std::optional<std::vector<GitSetting>> read_git_settings(std::string_view text) 
   return GitSettingsReader(text).read();
 }
 
-std::string safe_git_settings(std::string_view before, std::string_view now, bool of_submodule,
+std::string safe_git_settings(std::string_view before, std::string_view now, IsSafePlace is_safe,
                               std::vector<std::string>& names) {
   const auto had = read_git_settings(before);
   const auto has = read_git_settings(now);
@@ -48052,9 +48147,14 @@ std::string safe_git_settings(std::string_view before, std::string_view now, boo
     if (before != now) names.push_back("what cannot be read as settings");
     return std::string(before);
   }
-  const RiskySettings wanted(*had, of_submodule);
-  const RiskySettings found(*has, of_submodule);
+  const RiskySettings wanted(*had, is_safe);
+  const RiskySettings found(*has, is_safe);
   if (wanted == found) return std::string(now);
+  constexpr std::size_t most_names = 20;
+  const auto add_name = [&names](const GitSetting& setting) {
+    std::string name = full_name(setting);
+    if (names.size() < most_names && !is_one_of(name, names)) names.push_back(std::move(name));
+  };
   std::string text;
   std::size_t at = 0;
   auto next = wanted.all.begin();
@@ -48065,32 +48165,35 @@ std::string safe_git_settings(std::string_view before, std::string_view now, boo
     }
     text += now.substr(at, risk->begin - at);
     at = risk->end;
-    names.push_back(full_name(*risk));
+    add_name(*risk);
   }
   text += now.substr(at);
   for (; next != wanted.all.end(); ++next) {
     append_setting(text, before.substr((*next)->begin, (*next)->end - (*next)->begin), **next);
-    names.push_back(full_name(**next));
+    add_name(**next);
   }
   // Where that is not enough, as what is left stands in another order, nothing comes through.
   const auto result = read_git_settings(text);
-  return result && RiskySettings(*result, of_submodule) == wanted ? text : std::string(before);
+  return result && RiskySettings(*result, is_safe) == wanted ? text : std::string(before);
 }
 
 // later/put_back_internal.hpp ---------------------------------------------------------------------
 // How what a command made is taken out, and what was there put back.
 
-// For the changes of one command.
+// For the changes of one command. `tree` is how much of a path is the folder that it was searched
+// for in, as in LaterFile.
 class PutBack {
  public:
-  // An absolute path, which need not exist; empty: what is taken out stays beside.
-  explicit PutBack(std::string folder) : folder_(std::move(folder)) {}
+  // `kept` is an absolute path, which need not exist; empty: what is taken out stays beside.
+  PutBack(const std::string& kept, const std::vector<std::string>& folders)
+      : kept_(kept), folders_(folders) {}
 
-  // Each returns what went wrong, or nothing.
-  std::string take_out(const std::string& path);
-  std::string keep_copy(const std::string& path);
+  // Each returns what went wrong, or nothing; then a file is where it was.
+  std::string take_out(const std::string& path, std::size_t tree);
+  // A copy of settings that stay in part.
+  std::string keep_text(const std::string& path, std::size_t tree, const LaterFile& file);
 
-  // False: the folder that it was in is gone as well.
+  // A folder, or what has a text. False: the folder that it was in is gone as well.
   bool put_back(const std::string& path, const LaterFile& file, std::string& problem);
 
   // Where the command's versions are now; empty: none was kept.
@@ -48098,11 +48201,14 @@ class PutBack {
   const std::vector<std::string>& beside() const { return beside_; }
 
  private:
-  std::string open_folder();
-  std::string rename_beside(int directory, const std::string& path);
+  UniqueFd open_folder(const std::string& path) const;
+  UniqueFd make_kept_folder(const std::string& folder);
+  std::string rename_beside(int directory, const std::string& path, std::size_t tree);
+  std::string write_new(int in, const std::string& name, const LaterFile& file);
 
-  std::string folder_;
-  UniqueFd folder_fd_ = {};
+  const std::string& kept_;
+  const std::vector<std::string>& folders_;
+  UniqueFd kept_fd_ = {};
   std::string kept_in_ = {};
   std::vector<std::string> beside_ = {};
 };
@@ -48141,9 +48247,9 @@ struct LaterChanges {
   std::vector<std::string> problems = {};
 };
 
-// Of what may have been moved with a folder around it, and is as it was.
-std::string movable_identity(std::string_view path, const LaterFile& file) {
-  return concat({std::string_view(file.print), base_name(path)});
+// Of what may have been moved with the folder that it was found in, and is as it was.
+std::string movable_identity(const std::string& path, const LaterFile& file) {
+  return concat({std::string_view(file.print), std::string_view(path).substr(file.tree)});
 }
 
 bool lies_below_any(const std::string& path, const std::set<std::string>& folders) {
@@ -48155,10 +48261,8 @@ bool lies_below_any(const std::string& path, const std::set<std::string>& folder
 class LaterKeeper {
  public:
   LaterKeeper(std::vector<std::string> folders, const LocalOptions& options)
-      : folders_(std::move(folders)), open_(options.allow_later), folder_(options.put_back_dir) {
+      : folders_(std::move(folders)), open_(options.allow_later), kept_(options.put_back_dir) {
     if (folders_.size() > most_folders) folders_.resize(most_folders);
-    for (const std::string& folder : folders_)
-      if (codeexec::is_within(folder_, folder)) folder_.clear();
   }
 
   void begin(const std::string& work_dir);
@@ -48172,22 +48276,23 @@ class LaterKeeper {
  private:
   // The steps of one end.
   struct Comparison {
-    explicit Comparison(const std::string& folder) : put_back(folder) {}
+    Comparison(const std::string& kept, const std::vector<std::string>& folders)
+        : put_back(kept, folders) {}
 
-    LaterFiles now = {};
-    std::set<std::string> searched = {};  // the folders of this look
-    std::set<std::string> named = {};
-    std::set<std::string> clones = {};   // folders that are new, and work trees
-    std::set<std::string> removed = {};  // by the command: repositories, with all in them
-    std::set<std::string> taken = {};    // out of their place, with all in them
-    std::set<std::string> lost = {};     // identities of what is not where it was
-    std::set<std::string> found = {};    // and of what is where nothing was
+    LaterState now = {};
+    std::set<std::string> replaced = {};  // folders that are others than before
+    std::set<std::string> clones = {};    // folders that are new, and work trees
+    std::set<std::string> removed = {};   // by the command: repositories, with all in them
+    std::set<std::string> taken = {};     // out of their place, with all in them
+    std::set<std::string> lost = {};      // identities of what is not where it was
+    std::set<std::string> found = {};     // and of what came with a new folder
     PutBack put_back;
     LaterChanges changes = {};
+    bool has_failed = false;
   };
 
-  void look(LaterFiles& files, std::set<std::string>& searched, std::set<std::string>& named);
   void finish(Result& result);
+  void prepare(Comparison& step) const;
   void compare(Comparison& step);
   // Each returns whether a path stays as it is now, and does what is to be done otherwise.
   // `before` and `now` are null where it is in one of the two looks only.
@@ -48197,38 +48302,35 @@ class LaterKeeper {
   bool judge_gone(Comparison& step, const std::string& path, const LaterFile& before);
   bool judge_other(Comparison& step, const std::string& path, const LaterFile& before,
                    const LaterFile& now);
+  bool judge_folder(Comparison& step, const std::string& path, const LaterFile& before,
+                    const LaterFile& now);
   bool comes_through(Comparison& step, const std::string& path, const LaterFile& now);
   // Nothing: the file goes as others do, as there are no settings in it that may stay.
   std::optional<bool> judge_settings(Comparison& step, const std::string& path,
                                      const LaterFile* before, const LaterFile& now);
-  void take_out(Comparison& step, const std::string& path);
-  // False: its folder is gone, so it is as well.
+  // Each returns whether that was done.
+  bool take_out(Comparison& step, const std::string& path, const LaterFile& now);
   bool restore(Comparison& step, const std::string& path, const LaterFile& before);
   bool is_open(const std::string& path) const;
   bool is_new_folder(const std::string& path) const;
-  bool leads_to_own(const std::string& path, const LaterFile& file) const;
+  bool is_new_tree(const Comparison& step, const std::string& tree) const {
+    return before_.searched.count(tree) == 0 || step.replaced.count(tree) != 0;
+  }
+  bool leads_to_own(const LaterState& state, const std::string& path, const LaterFile& file) const;
+  bool is_safe_place(const Comparison& step, const std::string& path, std::size_t tree,
+                     GitPlace kind, const std::string& value) const;
   void report(const Comparison& step, Result& result) const;
 
   std::mutex mutex_ = {};
   std::vector<std::string> folders_;
   std::vector<std::string> open_;
-  std::string folder_;
+  std::string kept_;
   LaterEvents events_ = {};
-  LaterFiles before_ = {};
-  std::set<std::string> searched_ = {};
-  std::set<std::string> named_ = {};
+  LaterState before_ = {};
   std::size_t running_ = 0;
   bool looked_ = false;
-  bool has_to_finish_ = false;  // there was no memory for an end
+  bool has_to_finish_ = false;  // an end was not, or could not put back all
 };
-
-void LaterKeeper::look(LaterFiles& files, std::set<std::string>& searched,
-                       std::set<std::string>& named) {
-  LaterLook now(folders_, before_, events_);
-  files = std::move(now.files);
-  searched = std::move(now.searched);
-  named = std::move(now.named);
-}
 
 // Whether what is searched below one of the folders does not reach that one.
 bool LaterKeeper::is_new_folder(const std::string& path) const {
@@ -48251,13 +48353,14 @@ void LaterKeeper::begin(const std::string& work_dir) {
   const bool is_new = is_new_folder(work_dir);
   if (is_new) folders_.push_back(work_dir);
   if (running_ == 0 && (events_.happened() || !looked_ || is_new)) {
-    look(before_, searched_, named_);
+    before_ = LaterLook(folders_, before_, events_).state;
     looked_ = true;
   } else if (is_new) {
-    LaterFiles now;
-    look(now, searched_, named_);
-    for (auto& [path, file] : now)
-      if (codeexec::is_within(path, work_dir)) before_.emplace(path, std::move(file));
+    LaterState now = LaterLook(folders_, before_, events_).state;
+    for (auto& [path, file] : now.files)
+      if (codeexec::is_within(path, work_dir)) before_.files.emplace(path, std::move(file));
+    for (auto& [path, folder] : now.searched)
+      if (codeexec::is_within(path, work_dir)) before_.searched.emplace(path, std::move(folder));
   }
   ++running_;
 }
@@ -48272,44 +48375,110 @@ bool LaterKeeper::is_open(const std::string& path) const {
   return false;
 }
 
-void LaterKeeper::take_out(Comparison& step, const std::string& path) {
-  std::string problem = step.put_back.take_out(path);
-  if (!problem.empty()) step.changes.problems.push_back(std::move(problem));
+bool LaterKeeper::take_out(Comparison& step, const std::string& path, const LaterFile& now) {
+  std::string problem = step.put_back.take_out(path, now.tree);
+  const bool is_done = problem.empty();
+  if (!is_done) step.changes.problems.push_back(std::move(problem));
+  step.has_failed = step.has_failed || !is_done;
   step.taken.insert(path);
+  return is_done;
 }
 
 bool LaterKeeper::restore(Comparison& step, const std::string& path, const LaterFile& before) {
+  if (!S_ISDIR(before.mode) && !before.text) {
+    step.changes.changed.push_back(path);
+    step.changes.problems.push_back(concat("% (too large to be put back)", {printable(path)}));
+    return false;
+  }
   std::string problem;
   const bool has_folder = step.put_back.put_back(path, before, problem);
-  if (!problem.empty()) step.changes.problems.push_back(std::move(problem));
-  (has_folder ? step.changes.put_back : step.changes.changed).push_back(path);
-  return has_folder;
+  if (!has_folder) {
+    step.changes.changed.push_back(path);
+    return false;
+  }
+  if (problem.empty()) {
+    step.changes.put_back.push_back(path);
+    return true;
+  }
+  step.changes.problems.push_back(std::move(problem));
+  step.has_failed = true;
+  return true;
+}
+
+// A word may be a remote's name; what names a path in a folder of commands must be a repository
+// that is looked at, as a push to it runs its hooks.
+bool LaterKeeper::is_safe_place(const Comparison& step, const std::string& path, std::size_t tree,
+                                GitPlace kind, const std::string& value) const {
+  const std::string git = later_folder_of(path);
+  const auto lies_here = [this](const std::string& place) {
+    return std::any_of(folders_.begin(), folders_.end(), [&place](const std::string& folder) {
+      return codeexec::is_within(place, folder);
+    });
+  };
+  if (kind == GitPlace::work_tree) {
+    const auto place = canonical_path(value, git);
+    return git.find("/.git/modules/") != std::string::npos && place && lies_here(*place);
+  }
+  std::string_view address = value;
+  constexpr std::string_view file = "file://";
+  if (starts_with(address, file))
+    address.remove_prefix(file.size());
+  else if (address.find(':') < address.find('/'))
+    return true;
+  for (const std::string& base : {path.substr(0, tree), git}) {
+    const auto place = canonical_path(address, base);
+    if (!place || !lies_here(*place)) continue;
+    struct stat status {};
+    const bool is_word = address.find('/') == std::string_view::npos;
+    if (is_word && ::lstat(place->c_str(), &status) != 0) continue;
+    const auto link = step.now.files.find(*place + "/.git");
+    const bool is_known =
+        step.now.repositories.count(*place) != 0 ||
+        step.now.repositories.count(*place + "/.git") != 0 ||
+        (link != step.now.files.end() && leads_to_own(step.now, link->first, link->second));
+    if (!is_known && (is_word || base != git)) return false;
+  }
+  return true;
 }
 
 std::optional<bool> LaterKeeper::judge_settings(Comparison& step, const std::string& path,
                                                 const LaterFile* before, const LaterFile& now) {
   if (!now.is_readable() || (before && !before->is_readable())) return {};
-  const bool of_submodule = path.find("/modules/") != std::string::npos;
+  const auto is_safe = [&](GitPlace kind, const std::string& value) {
+    return is_safe_place(step, path, now.tree, kind, value);
+  };
   std::vector<std::string> names;
-  LaterFile safe = now;
-  std::string text =
-      safe_git_settings(before ? std::string_view(*before->text) : std::string_view(), *now.text,
-                        of_submodule, names);
+  std::string text = safe_git_settings(
+      before ? std::string_view(*before->text) : std::string_view(), *now.text, is_safe, names);
   if (text == *now.text) return true;
-  const auto left = read_git_settings(text);
   for (std::string& name : names)
-    if (!is_one_of(name, step.changes.settings)) step.changes.settings.push_back(std::move(name));
+    if (step.changes.settings.size() < most_reported && !is_one_of(name, step.changes.settings))
+      step.changes.settings.push_back(std::move(name));
+  const auto left = read_git_settings(text);
   if (!before && left && left->empty()) return {};
+  std::string problem = step.put_back.keep_text(path, now.tree, now);
+  if (!problem.empty()) {
+    step.changes.problems.push_back(std::move(problem));
+    step.has_failed = true;
+    return false;
+  }
+  LaterFile safe = now;
   safe.text = new_shared<const std::string>(std::move(text));
-  std::string problem = step.put_back.keep_copy(path);
-  if (!problem.empty()) step.changes.problems.push_back(std::move(problem));
   restore(step, path, safe);
   return false;
 }
 
-bool LaterKeeper::leads_to_own(const std::string& path, const LaterFile& file) const {
-  return file.is_readable() &&
-         leads_to_own_folder(*file.text, path.substr(0, path.rfind('/')), folders_);
+// What the look has found to be a repository's folder, through no link.
+bool LaterKeeper::leads_to_own(const LaterState& state, const std::string& path,
+                               const LaterFile& file) const {
+  constexpr std::string_view begin = "gitdir: ";
+  if (!file.is_readable() || !starts_with(*file.text, begin) || has_nul(*file.text)) return false;
+  const std::string_view text =
+      without_line_ends(std::string_view(*file.text).substr(begin.size()));
+  const std::string git = path_by_text(text, later_folder_of(path));
+  return text.find('\n') == std::string_view::npos && state.repositories.count(git) != 0 &&
+         (git.find("/.git/modules/") != std::string::npos ||
+          git.find("/worktrees/") != std::string::npos);
 }
 
 bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const LaterFile& now) {
@@ -48320,15 +48489,14 @@ bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const
       if (S_ISDIR(now.mode)) step.changes.changed.push_back(path);
       return S_ISDIR(now.mode);
     case LaterRole::git_link:
-      return leads_to_own(path, now);
+      return leads_to_own(step.now, path, now);
     case LaterRole::shared:
       return now.is_readable() && is_any(*now.text, "../..\n", "../..");
     case LaterRole::settings:
       return false;
     case LaterRole::entry:
     case LaterRole::folder:
-      if (!lies_below_any(path, step.clones) || path.find("/.git/") != std::string::npos)
-        return false;
+      if (now.is_git || !lies_below_any(path, step.clones)) return false;
       step.changes.changed.push_back(path);
       return true;
   }
@@ -48337,13 +48505,14 @@ bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const
 
 bool LaterKeeper::judge_new(Comparison& step, const std::string& path, const LaterFile& now) {
   // What nothing named before may have been there; what names it now is judged itself.
-  if (now.is_named && named_.count(path) == 0 && !lies_below_any(path, named_)) return true;
-  if (step.lost.count(movable_identity(path, now)) != 0 || comes_through(step, path, now))
+  if (now.is_named && before_.named.count(path) == 0 && !lies_below_any(path, before_.named))
     return true;
+  const bool is_moved = !now.is_named && is_new_tree(step, path.substr(0, now.tree)) &&
+                        step.lost.count(movable_identity(path, now)) != 0;
+  if (is_moved || comes_through(step, path, now)) return true;
   if (now.role == LaterRole::settings)
     if (const auto stays = judge_settings(step, path, nullptr, now)) return *stays;
-  take_out(step, path);
-  step.changes.put_back.push_back(path);
+  if (take_out(step, path, now)) step.changes.put_back.push_back(path);
   return false;
 }
 
@@ -48355,66 +48524,103 @@ bool LaterKeeper::judge_gone(Comparison& step, const std::string& path, const La
   return true;
 }
 
+// Its rights count, too: hooks in a folder that cannot be entered do not run.
+bool LaterKeeper::judge_folder(Comparison& step, const std::string& path, const LaterFile& before,
+                               const LaterFile& now) {
+  if (step.now.overfull.count(path) != 0 && before_.overfull.count(path) == 0 &&
+      !take_out(step, path, now))
+    return false;
+  if (before.mode == now.mode && step.taken.count(path) == 0) return true;
+  return !restore(step, path, before);
+}
+
 bool LaterKeeper::judge_other(Comparison& step, const std::string& path, const LaterFile& before,
                               const LaterFile& now) {
-  const bool is_same_kind = (before.mode & S_IFMT) == (now.mode & S_IFMT);
-  if (is_same_kind && S_ISDIR(now.mode)) return true;
-  if (before.role == LaterRole::repository && S_ISDIR(before.mode)) {
-    step.removed.insert(path);
-    if (comes_through(step, path, now)) return true;
-    take_out(step, path);
-    step.changes.put_back.push_back(path);
-    return false;
-  }
+  if (S_ISDIR(before.mode) && S_ISDIR(now.mode)) return judge_folder(step, path, before, now);
   if (before.mode == now.mode && before.text && now.text && *before.text == *now.text) return true;
   if (now.role == LaterRole::settings)
     if (const auto stays = judge_settings(step, path, &before, now)) return *stays;
-  if (S_ISREG(before.mode) && !before.text) {
-    step.changes.changed.push_back(path);
-    step.changes.problems.push_back(concat("% (too large to be put back)", {printable(path)}));
+  const bool was_repository = before.role == LaterRole::repository && S_ISDIR(before.mode);
+  if (was_repository) step.removed.insert(path);
+  if ((was_repository || before.role == LaterRole::git_link) && comes_through(step, path, now))
     return true;
-  }
-  take_out(step, path);
-  return !restore(step, path, before);
+  if (S_ISREG(before.mode) && !before.text) return !restore(step, path, before);
+  if (!take_out(step, path, now)) return false;
+  if (!was_repository) return !restore(step, path, before);
+  step.changes.put_back.push_back(path);
+  return false;
 }
 
 bool LaterKeeper::judge(Comparison& step, const std::string& path, const LaterFile* before,
                         const LaterFile* now) {
-  if (before && now && before->print == now->print) return true;
+  const LaterFile& one = before ? *before : *now;
+  const bool is_replaced = !step.replaced.empty() &&
+                           (step.replaced.count(path) != 0 || lies_below_any(path, step.replaced));
+  if (is_replaced && !one.is_named) before = nullptr;
+  if (!before && !now) return true;
+  const bool is_same = before && now && before->print == now->print;
+  const bool leads_away = is_same && now->role == LaterRole::git_link &&
+                          leads_to_own(before_, path, *before) &&
+                          !leads_to_own(step.now, path, *now);
+  const bool is_overfull = is_same && step.now.overfull.count(path) != 0;
+  if (is_same && !leads_away && !is_overfull && step.taken.empty()) return true;
+  if (lies_below_any(path, step.removed)) return true;
+  if (lies_below_any(path, step.taken)) {
+    if (!before) return false;
+    return !restore(step, path, *before);
+  }
+  if (is_same && !leads_away && !is_overfull) return true;
   // What nothing names any more, and what is beyond a bound now, may still be there.
   if (!now && LaterLook::is_there(path, *before)) return false;
-  if (lies_below_any(path, step.removed)) return true;
-  if (now && lies_below_any(path, step.taken)) return false;
   if (is_open(path)) {
     step.changes.changed.push_back(path);
     return true;
+  }
+  if (leads_away) {
+    if (take_out(step, path, *now)) step.changes.put_back.push_back(path);
+    return false;
   }
   if (!before) return judge_new(step, path, *now);
   if (!now) return judge_gone(step, path, *before);
   return judge_other(step, path, *before, *now);
 }
 
-// Both looks are in the order of their paths, so one pass over both finds what differs. What stays
-// is what the next command finds; of the rest, what was there before.
-void LaterKeeper::compare(Comparison& step) {
-  for (const auto& [path, file] : before_)
-    if (step.now.count(path) == 0) step.lost.insert(movable_identity(path, file));
-  for (const auto& [path, file] : step.now) {
-    if (before_.count(path) != 0) continue;
-    step.found.insert(movable_identity(path, file));
-    const std::string tree = path.substr(0, path.rfind('/'));
-    const bool is_tree =
-        ends_with(path, "/.git"sv) && (S_ISDIR(file.mode) || leads_to_own(path, file));
-    if (is_tree && searched_.count(tree) == 0) step.clones.insert(tree);
+// Which folders are others than before, and what was moved with one.
+void LaterKeeper::prepare(Comparison& step) const {
+  for (const auto& [path, folder] : step.now.searched) {
+    const auto known = before_.searched.find(path);
+    // What runs later as a whole is judged by its path, whatever folder it is.
+    if (known != before_.searched.end() && folder.depth > 0 && before_.files.count(path) == 0 &&
+        known->second.identity != folder.identity)
+      step.replaced.insert(path);
   }
+  for (const auto& [path, file] : before_.files)
+    if (step.now.files.count(path) == 0 || lies_below_any(path, step.replaced))
+      step.lost.insert(movable_identity(path, file));
+  for (const auto& [path, file] : step.now.files) {
+    const std::string tree = path.substr(0, file.tree);
+    if (file.is_named || !is_new_tree(step, tree)) continue;
+    step.found.insert(movable_identity(path, file));
+    const bool is_tree =
+        ends_with(path, "/.git"sv) && path.size() == file.tree + 5 &&
+        (step.now.repositories.count(path) != 0 || leads_to_own(step.now, path, file));
+    if (is_tree) step.clones.insert(tree);
+  }
+}
+
+// Both looks are in the order of their paths, so one pass over both finds what differs. What stays
+// is what the next command finds; of the rest, what was there before. Folders that were searched
+// once are not new later on.
+void LaterKeeper::compare(Comparison& step) {
+  prepare(step);
   LaterFiles known;
-  auto before = before_.begin();
-  auto now = step.now.begin();
-  while (before != before_.end() || now != step.now.end()) {
-    const bool has_before =
-        before != before_.end() && (now == step.now.end() || before->first <= now->first);
-    const bool has_now =
-        now != step.now.end() && (before == before_.end() || now->first <= before->first);
+  auto before = before_.files.begin();
+  auto now = step.now.files.begin();
+  const auto before_end = before_.files.end();
+  const auto now_end = step.now.files.end();
+  while (before != before_end || now != now_end) {
+    const bool has_before = before != before_end && (now == now_end || before->first <= now->first);
+    const bool has_now = now != now_end && (before == before_end || now->first <= before->first);
     const auto& path = has_before ? before->first : now->first;
     const bool stays =
         judge(step, path, has_before ? &before->second : nullptr, has_now ? &now->second : nullptr);
@@ -48423,9 +48629,12 @@ void LaterKeeper::compare(Comparison& step) {
     if (has_before) ++before;
     if (has_now) ++now;
   }
-  before_ = std::move(known);
-  searched_ = std::move(step.searched);
-  named_ = std::move(step.named);
+  if (before_.is_whole && !step.now.is_whole)
+    step.changes.problems.push_back("there is more than can be looked at");
+  if (before_.searched.size() < 2 * LaterLook::max_folders)
+    for (const auto& [path, folder] : before_.searched) step.now.searched.emplace(path, folder);
+  step.now.files = std::move(known);
+  before_ = std::move(step.now);
 }
 
 std::string shortened(const std::vector<std::string>& paths) {
@@ -48469,19 +48678,23 @@ void LaterKeeper::report(const Comparison& step, Result& result) const {
     add_note(result.notes, "what runs later is not as it was: %", {shortened(changes.problems)});
 }
 
-// What came through is what the next command finds, also while another one runs.
 void LaterKeeper::end(Result& result) {
   const std::lock_guard<std::mutex> lock(mutex_);
   finish(result);
 }
 
+// What could not be put back is judged again before the next command, and is not taken for the
+// user's.
 void LaterKeeper::finish(Result& result) {
   if (!events_.happened() && !has_to_finish_) return;
   has_to_finish_ = true;
-  Comparison step(folder_);
-  look(step.now, step.searched, step.named);
+  std::string kept = kept_;
+  for (const std::string& folder : folders_)
+    if (codeexec::is_within(kept, folder)) kept.clear();
+  Comparison step(kept, folders_);
+  step.now = LaterLook(folders_, before_, events_).state;
   compare(step);
-  has_to_finish_ = false;
+  has_to_finish_ = step.has_failed;
   report(step, result);
 }
 
@@ -48550,24 +48763,26 @@ Expected<LaterBegin> keep_later(const LocalOptions& options, std::vector<std::st
 //   where it looks           what it takes                                 function
 //   a folder, 3 levels deep  its entries, or fixed paths if it is large    search()
 //   .git                     settings, hooks, worktrees, submodules        add_repository()
-//   a folder with HEAD       the same settings: it is a repository itself  add_settings()
+//   a folder with HEAD       the same settings: it is a repository itself  add_bare_repository()
 //   another name             the rows of later_paths that begin with it    add_later_paths()
-//   settings of a repository the files and repositories that they name     add_named()
+//   settings of repositories the files that they name                      add_all_named()
 //
-// What holds: nothing is opened but directories and regular files that run later, no link is
-// followed but that of a hook, and bounds end each look. The upper levels come first, so what is
-// beyond a bound lies deep.
+// What holds: each directory is opened through no link, as one that a command put there could lead
+// to what only this program may read, and what is read could be put back where commands read it.
+// Nothing is opened but directories and regular files that run later. Bounds end each look; the
+// folders of the look before come first, and the upper levels.
 
 namespace {
 
-constexpr std::size_t deepest_tree = 4;
-constexpr std::size_t deepest_hooks = 2;
+constexpr std::size_t deepest_tree = 8;
+constexpr std::size_t deepest_hooks = 3;
+constexpr int listing_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 struct CloseListing {
   void operator()(DIR* listing) const noexcept { ::closedir(listing); }
 };
 
-// Of a directory only its identity: its times change with every file in it.
+// Of a directory only its identity and its rights: its times change with every file in it.
 std::string later_print(const struct stat& status) {
 #if defined(__APPLE__)
   const timespec& modified = status.st_mtimespec;
@@ -48576,41 +48791,85 @@ std::string later_print(const struct stat& status) {
 #endif
   const timespec& changed = change_time(status);
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
-  const std::uint64_t print[] = {
-      number(status.st_dev),    number(status.st_ino),  number(status.st_mode & S_IFMT),
-      number(status.st_mode),   number(status.st_size), number(modified.tv_sec),
-      number(modified.tv_nsec), number(changed.tv_sec), number(changed.tv_nsec)};
+  const std::uint64_t print[] = {number(status.st_dev),   number(status.st_ino),
+                                 number(status.st_mode),  number(status.st_size),
+                                 number(modified.tv_sec), number(modified.tv_nsec),
+                                 number(changed.tv_sec),  number(changed.tv_nsec)};
   const std::size_t size = S_ISDIR(status.st_mode) ? 3 : std::size(print);
   return std::string(reinterpret_cast<const char*>(print), size * sizeof print[0]);
 }
 
-std::string parent_folder(std::string_view path) {
-  return std::string(path.substr(0, std::min(path.rfind('/'), path.size())));
+std::string last_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool lies_in_folders(std::string_view path, const std::vector<std::string>& folders) {
+  return std::any_of(folders.begin(), folders.end(), [path](const std::string& folder) {
+    return path.size() > folder.size() && codeexec::is_within(path, folder);
+  });
 }
 
-// The path that a text names, with links followed; empty: there can be none.
-std::string path_from(std::string_view path, std::string_view folder) {
-  auto found = canonical_path(path, folder);
-  return found ? std::move(*found) : std::string();
+// Gives a directory of ours back the rights that a command has taken.
+bool open_up(int in, const std::string& name) {
+#if defined(O_PATH)
+  const UniqueFd fd(above_standard_streams(
+      ::openat(in, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || status.st_uid != ::geteuid()) return false;
+  const std::string itself = concat("/proc/self/fd/%", {fd.get()});
+  return ::chmod(itself.c_str(), (status.st_mode & 07777) | 0700) == 0;
+#else
+  (void)in;
+  (void)name;
+  return false;
+#endif
 }
 
 }  // namespace
 
 CODEEXEC_INNER {
 
-bool leads_to_own_folder(std::string_view text, std::string_view folder,
-                         const std::vector<std::string>& folders) {
-  constexpr std::string_view begin = "gitdir: ";
-  if (!starts_with(text, begin) || has_nul(text)) return false;
-  text.remove_prefix(begin.size());
-  if (ends_with(text, "\n"sv)) text.remove_suffix(1);
-  if (text.empty() || text.find('\n') != std::string_view::npos) return false;
-  const std::string path = path_from(text, folder);
-  for (const std::string& root : folders)
-    if (codeexec::is_within(path, root) && (path.find("/.git/modules/") != std::string::npos ||
-                                            path.find("/.git/worktrees/") != std::string::npos))
-      return true;
-  return false;
+std::string later_folder_of(std::string_view path) {
+  return std::string(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)));
+}
+
+std::string path_by_text(std::string_view text, std::string_view folder) {
+  std::string path;
+  if (!starts_with(text, "/"sv)) {
+    path = folder == "/"sv ? std::string_view() : folder;
+    while (starts_with(text, "../"sv)) {
+      text.remove_prefix(3);
+      path.resize(std::min(path.rfind('/'), path.size()));
+    }
+  }
+  while (!text.empty()) {
+    const std::string_view part = take_part(text, '/');
+    if (part == ".."sv) return {};
+    if (!part.empty() && part != "."sv) append_all(path, "/%", {part});
+  }
+  return path;
+}
+
+// Each part is tried, from the first that a command may have closed.
+UniqueFd open_later_folder(const std::string& path, const std::vector<std::string>& folders) {
+  const auto open = [](const std::string& folder) {
+    const auto directory = open_canonical_directory(folder);
+    if (!directory) {
+      errno = directory.error().system_error;
+      return UniqueFd();
+    }
+    return UniqueFd(above_standard_streams(::openat(directory->get(), ".", listing_flags)));
+  };
+  UniqueFd fd = open(path);
+  if (fd || errno != EACCES) return fd;
+  for (std::size_t at = 0; at < path.size();) {
+    at = std::min(path.find('/', at + 1), path.size());
+    const std::string part = path.substr(0, at);
+    if (!lies_in_folders(part, folders) && !is_one_of(part, folders)) continue;
+    if (open(part)) continue;
+    const int error = errno;
+    const auto around = open_canonical_directory(later_folder_of(part));
+    if (error != EACCES || !around || !open_up(around->get(), last_name(part))) return {};
+  }
+  return open(path);
 }
 
 bool LaterLook::is_there(const std::string& path, const LaterFile& file) {
@@ -48618,251 +48877,350 @@ bool LaterLook::is_there(const std::string& path, const LaterFile& file) {
   return ::lstat(path.c_str(), &status) == 0 && later_print(status) == file.print;
 }
 
-LaterLook::LaterLook(const std::vector<std::string>& folders, const LaterFiles& known,
+LaterLook::LaterLook(const std::vector<std::string>& folders, const LaterState& before,
                      LaterEvents& events)
-    : folders_(folders), known_(known), events_(events) {
-  for (const std::string& folder : folders) {
-    queue_.push_back({folder, 0});
-    // The folder of a command may be one of hooks itself.
-    const bool has_hooks =
-        ends_with(folder, "/hooks"sv) && ::access((folder + "/../HEAD").c_str(), F_OK) == 0;
-    if (has_hooks) add_tree({AT_FDCWD, {}}, folder, LaterRole::hooks, deepest_hooks);
+    : folders_(folders), before_(before), events_(events) {
+  for (const auto& [path, file] : before.files) texts_ += file.text ? file.text->size() : 0;
+  for (const std::string& folder : folders) search({folder, 0});
+  for (const auto& [path, folder] : before.searched)
+    if (lies_in_folders(path, folders)) search({path, folder.depth});
+  for (std::size_t i = 0; i < queue_.size(); ++i) {
+    if (state.searched.size() < max_folders)
+      search(Folder(queue_[i]));
+    else if (state.searched.count(queue_[i].path) == 0)
+      state.is_whole = false;
   }
-  for (std::size_t i = 0; i < queue_.size() && i < max_folders; ++i) search(Folder(queue_[i]));
+  add_all_named();
 }
 
-std::shared_ptr<const std::string> LaterLook::text_of(const Place& place, const std::string& name,
+// The one that was opened last is kept, as most of what is looked at lies together.
+int LaterLook::directory(const std::string& path) {
+  if (opened_fd_ && opened_ == path) return opened_fd_.get();
+  opened_fd_ = open_later_folder(path, folders_);
+  opened_ = path;
+  return opened_fd_.get();
+}
+
+bool LaterLook::has(const std::string& folder, const char* name) {
+  struct stat status {};
+  return ::fstatat(directory(folder), name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool LaterLook::is_repository(const std::string& path) {
+  return has(path, "HEAD") &&
+         (has(path, "commondir") || (has(path, "objects") && has(path, "refs")));
+}
+
+std::shared_ptr<const std::string> LaterLook::text_of(int in, const std::string& name,
                                                       const std::string& path,
                                                       const struct stat& status,
                                                       const std::string& print) {
-  const auto known = known_.find(path);
-  const auto take = [this](std::shared_ptr<const std::string> text) {
-    texts_ += text ? text->size() : 0;
-    return texts_ <= max_texts ? text : nullptr;
+  const auto known = before_.files.find(path);
+  if (known != before_.files.end() && known->second.print == print) return known->second.text;
+  const auto take = [this](std::string text) -> std::shared_ptr<const std::string> {
+    texts_ += text.size();
+    if (texts_ > max_texts) return nullptr;
+    return new_shared<const std::string>(std::move(text));
   };
-  if (known != known_.end() && known->second.print == print) return take(known->second.text);
-  if (static_cast<std::uint64_t>(status.st_size) > max_text) return nullptr;
   if (S_ISLNK(status.st_mode)) {
     std::string target(4096, '\0');
-    const ssize_t size = ::readlinkat(place.fd, name.c_str(), &target[0], target.size());
-    if (size < 0) return nullptr;
-    target.resize(static_cast<std::size_t>(size));
-    return take(new_shared<const std::string>(std::move(target)));
+    const ssize_t size = ::readlinkat(in, name.c_str(), &target[0], target.size());
+    return size < 0 ? nullptr : take(target.substr(0, static_cast<std::size_t>(size)));
   }
-  if (!S_ISREG(status.st_mode)) return nullptr;
+  if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > max_text)
+    return nullptr;
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  const UniqueFd fd(above_standard_streams(::openat(place.fd, name.c_str(), flags)));
+  const UniqueFd fd(above_standard_streams(::openat(in, name.c_str(), flags)));
   struct stat opened {};
   if (!fd || ::fstat(fd.get(), &opened) != 0 || later_print(opened) != print) return nullptr;
   auto text = read_to_end(fd, max_text, {});
-  return text ? take(new_shared<const std::string>(std::move(*text))) : nullptr;
+  return text ? take(std::move(*text)) : nullptr;
 }
 
-bool LaterLook::add(const Place& place, const std::string& name, LaterRole role) {
+bool LaterLook::add(const std::string& path, LaterRole role) {
   struct stat status {};
-  if (files.size() == max_files ||
-      ::fstatat(place.fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+  const std::string name = last_name(path);
+  const int in = directory(later_folder_of(path));
+  if (in < 0 || ::fstatat(in, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  const bool is_folder = S_ISDIR(status.st_mode);
+  if (state.files.count(path) != 0) return is_folder;
+  if (state.files.size() == max_files) {
+    state.is_whole = false;
     return false;
-  std::string path = place.start + name;
+  }
   LaterFile file;
   file.role = role;
   file.is_named = naming_;
+  file.is_git = is_git_;
+  file.tree = tree_;
   file.mode = status.st_mode;
   file.print = later_print(status);
-  const bool is_folder = S_ISDIR(status.st_mode);
   if (!is_folder) {
-    const auto known = known_.find(path);
-    if (S_ISREG(status.st_mode) && (known == known_.end() || known->second.print != file.print))
+    const auto known = before_.files.find(path);
+    if (S_ISREG(status.st_mode) &&
+        (known == before_.files.end() || known->second.print != file.print))
       events_.add_file(path);
-    file.text = text_of(place, name, path, status, file.print);
+    file.text = text_of(in, name, path, status, file.print);
   }
-  files.emplace(std::move(path), std::move(file));
+  state.files.emplace(path, std::move(file));
   return is_folder;
 }
 
-void LaterLook::add_tree(const Place& place, const std::string& path, LaterRole role,
-                         std::size_t depth) {
-  events_.add(place.start + path, LaterEvents::Kind::whole);
-  if (!add(place, path, role) || depth == 0) return;
-  std::size_t left = max_entries;
-  UniqueFd fd(above_standard_streams(
-      ::openat(place.fd, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-  if (!fd) return;
-  for_each_entry(std::move(fd), [&](std::string_view entry) {
+// The names in a directory; one more than `most` when there are more.
+std::vector<std::string> LaterLook::names_in(const std::string& path, std::size_t most) {
+  std::vector<std::string> names;
+  UniqueFd fd = open_later_folder(path, folders_);
+  if (!fd) return names;
+  for_each_entry(std::move(fd), [&](const char* entry) {
+    names.emplace_back(entry);
+    return names.size() <= most;
+  });
+  return names;
+}
+
+void LaterLook::add_tree(const std::string& path, LaterRole role, std::size_t depth) {
+  if (add(path, role)) add_contents(path, role, depth);
+}
+
+void LaterLook::add_contents(const std::string& path, LaterRole role, std::size_t depth) {
+  directory(path);  // so that it can be watched, whatever its rights were
+  events_.add(path, LaterEvents::Kind::whole);
+  if (depth == 0) return;
+  const std::vector<std::string> names = names_in(path, max_entries);
+  if (names.size() > max_entries) state.overfull.insert(path);
+  for (const std::string& name : names) {
     // git leaves samples alone, and makes a dozen of them.
-    if (role == LaterRole::hooks && ends_with(entry, ".sample"sv)) return true;
+    if (role == LaterRole::hooks && ends_with(name, ".sample"sv)) continue;
     // Agents keep work trees among their settings, which are searched as other folders are.
-    if (depth == deepest_tree && entry == "worktrees"sv) return true;
-    if (left-- == 0) return false;
-    const std::string whole = concat("%/%", {path, entry});
-    struct stat status {};
-    if (::fstatat(place.fd, whole.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return true;
-    if (S_ISDIR(status.st_mode)) {
-      add_tree(place, whole, LaterRole::folder, depth - 1);
-      return true;
+    if (depth == deepest_tree && name == "worktrees"sv) continue;
+    const std::string whole = concat("%/%", {path, name});
+    if (add(whole, LaterRole::entry)) {
+      LaterFile& inner = state.files[whole];
+      if (inner.role == LaterRole::entry) inner.role = LaterRole::folder;
+      add_contents(whole, LaterRole::folder, depth - 1);
     }
-    add(place, whole, LaterRole::entry);
-    const auto added = files.find(place.start + whole);
-    if (role == LaterRole::hooks && S_ISLNK(status.st_mode) && added != files.end() &&
+    const auto added = state.files.find(whole);
+    if (role == LaterRole::hooks && added != state.files.end() && S_ISLNK(added->second.mode) &&
         added->second.text)
-      add_elsewhere(*added->second.text, place.start + path, LaterRole::entry);
-    return true;
-  });
+      namings_.push_back({*added->second.text, path, LaterRole::entry});
+  }
 }
 
-void LaterLook::add_later_paths(const Place& place, std::string_view entry) {
-  for_each_later_path(entry, [&](std::string_view path) {
-    const std::size_t slash = path.rfind('/', path.size() - 2);
-    if (slash != std::string_view::npos)
-      events_.add(concat({place.start, path.substr(0, slash)}), LaterEvents::Kind::whole);
-    if (ends_with(path, "/"sv))
-      add_tree(place, std::string(path.substr(0, path.size() - 1)), LaterRole::folder,
-               deepest_tree);
+void LaterLook::add_later_paths(const std::string& folder, std::string_view entry) {
+  for_each_later_path(entry, [&](std::string_view name) {
+    const bool is_folder = ends_with(name, "/"sv);
+    const std::string path = concat("%/%", {folder == "/" ? std::string() : folder,
+                                            name.substr(0, name.size() - (is_folder ? 1 : 0))});
+    if (later_folder_of(path) != folder)
+      events_.add(later_folder_of(path), LaterEvents::Kind::whole);
+    if (is_folder)
+      add_tree(path, LaterRole::folder, deepest_tree);
     else
-      add(place, std::string(path), LaterRole::entry);
+      add(path, LaterRole::entry);
   });
 }
 
-void LaterLook::add_settings(const Place& place, const std::string& begin, LaterRole shared) {
-  for (const char* const file : {"config", "config.worktree"})
-    add(place, begin + file, LaterRole::settings);
-  add(place, begin + "commondir", shared);
-  events_.add(concat({place.start, begin, "info"}), LaterEvents::Kind::whole);
-  add(place, begin + "info/attributes", LaterRole::entry);
-  add_tree(place, begin + "hooks", LaterRole::hooks, deepest_hooks);
+void LaterLook::add_settings(const std::string& git, LaterRole shared) {
+  is_git_ = true;
+  directory(git);
+  events_.add(git, LaterEvents::Kind::repository);
+  for (const char* const name : {"config", "config.worktree"})
+    add(concat("%/%", {git, name}), LaterRole::settings);
+  add(git + "/commondir", shared);
+  add_tree(git + "/hooks", LaterRole::hooks, deepest_hooks);
+  // What older releases of git kept of remotes.
+  for (const char* const name : {"info", "remotes", "branches"})
+    events_.add(concat("%/%", {git, name}), LaterEvents::Kind::whole);
+  add(git + "/info/attributes", LaterRole::entry);
+  for (const char* const name : {"remotes", "branches"}) {
+    const std::string path = concat("%/%", {git, name});
+    if (add(path, LaterRole::hooks)) add_contents(path, LaterRole::folder, 1);
+  }
+  is_git_ = false;
+  if (is_repository(git)) state.repositories.insert(git);
 }
 
 // The folder of a submodule is named as a rule by its path, which may have several parts; it may
 // hold `modules` of its own.
-void LaterLook::add_repositories(const Place& place, const std::string& path, std::size_t depth,
-                                 LaterRole shared) {
-  UniqueFd fd(above_standard_streams(
-      ::openat(place.fd, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-  if (!fd) return;
-  events_.add(place.start + path, LaterEvents::Kind::whole);
-  add(place, path, LaterRole::repository);
-  for_each_entry(std::move(fd), [&](std::string_view entry) {
-    if (repositories_ == max_repositories) return false;
-    ++repositories_;
-    const std::string whole = concat("%/%", {path, entry});
-    if (!add(place, whole, LaterRole::repository)) return true;
-    events_.add(place.start + whole, LaterEvents::Kind::repository);
-    add_settings(place, whole + '/', shared);
-    const bool is_one = files.count(concat("%%/config", {place.start, whole})) != 0;
-    if (depth > 1) add_repositories(place, is_one ? whole + "/modules" : whole, depth - 1, shared);
-    return true;
-  });
-}
-
-// Relative to the folder of the work tree; only what lies in one of the folders counts.
-void LaterLook::add_elsewhere(const std::string& path, std::string_view from, LaterRole role) {
-  const std::string found = has_nul(path) ? std::string() : path_from(path, from);
-  const auto lies_in = [&found](const std::string& folder) {
-    return found.size() > folder.size() && codeexec::is_within(found, folder);
-  };
-  if (std::none_of(folders_.begin(), folders_.end(), lies_in)) return;
-  named.insert(found);
-  const Place place = {AT_FDCWD, {}};
-  struct stat status {};
-  if (::lstat(found.c_str(), &status) != 0) return;
-  naming_ = true;
-  if (S_ISDIR(status.st_mode))
-    add_tree(place, found, LaterRole::hooks, deepest_hooks);
-  else
-    add(place, found, role);
-  naming_ = false;
-}
-
-// A push to a repository in a folder of commands runs its hooks.
-void LaterLook::add_address(const std::string& address, const std::string& tree) {
-  const std::string_view file = "file://";
-  const std::string path =
-      path_from(starts_with(address, file) ? address.substr(file.size()) : address, tree);
-  const auto lies_in = [&path](const std::string& folder) {
-    return codeexec::is_within(path, folder);
-  };
-  if (std::none_of(folders_.begin(), folders_.end(), lies_in) || repositories_ == max_repositories)
-    return;
-  ++repositories_;
-  const Place place = {AT_FDCWD, {}};
-  named.insert(path);
-  events_.add(path, LaterEvents::Kind::repository);
-  naming_ = true;
-  add_settings(place, path + '/', LaterRole::entry);
-  naming_ = false;
-}
-
-void LaterLook::add_named(const Place& place, const std::string& git, const std::string& tree) {
-  const auto config = files.find(concat("%%/config", {place.start, git}));
-  if (config == files.end() || !config->second.text) return;
-  const auto settings = read_git_settings(*config->second.text);
-  if (!settings) return;
-  for (const GitSetting& setting : *settings) {
-    if (setting.key == "core.hookspath"sv)
-      add_elsewhere(setting.value, tree, LaterRole::entry);
-    else if (is_any(setting.key, "include.path", "includeif.*.path"))
-      add_elsewhere(setting.value, place.start + git, LaterRole::entry);
-    else if (is_any(setting.key, "remote.*.url", "remote.*.pushurl"))
-      add_address(setting.value, tree);
+void LaterLook::add_repositories(const std::string& path, std::size_t depth, LaterRole shared,
+                                 std::size_t& left) {
+  is_git_ = true;
+  const bool is_folder = add(path, LaterRole::repository);
+  is_git_ = false;
+  if (!is_folder) return;
+  directory(path);
+  events_.add(path, LaterEvents::Kind::whole);
+  for (const std::string& name : names_in(path, left)) {
+    if (left == 0) {
+      state.is_whole = false;
+      return;
+    }
+    --left;
+    const std::string whole = concat("%/%", {path, name});
+    is_git_ = true;
+    const bool is_inner_folder = add(whole, LaterRole::repository);
+    is_git_ = false;
+    if (!is_inner_folder) continue;
+    add_settings(whole, shared);
+    if (depth <= 1) continue;
+    add_repositories(state.repositories.count(whole) != 0 ? whole + "/modules" : whole, depth - 1,
+                     shared, left);
   }
 }
 
-void LaterLook::add_repository(const Place& place, const std::string& git) {
-  struct stat status {};
-  if (::fstatat(place.fd, git.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
-  if (!S_ISDIR(status.st_mode)) {
-    add(place, git, LaterRole::git_link);
-    return;
-  }
-  events_.add(place.start + git, LaterEvents::Kind::repository);
-  add(place, git, LaterRole::repository);
-  add_settings(place, git + '/', LaterRole::entry);
-  add_repositories(place, git + "/modules", 3, LaterRole::entry);
-  add_repositories(place, git + "/worktrees", 1, LaterRole::shared);
-  add_named(place, git, parent_folder(place.start + git));
+void LaterLook::add_inner_repositories(const std::string& git) {
+  std::size_t left = max_repositories;
+  add_repositories(git + "/modules", 4, LaterRole::entry, left);
+  left = max_repositories;
+  add_repositories(git + "/worktrees", 1, LaterRole::shared, left);
 }
 
-void LaterLook::search_entries(const Place& place, const Folder& folder, DIR* listing) {
-  bool is_repository = false;
-  const dirent* entry = nullptr;
-  while (listed_ < max_listed && (entry = ::readdir(listing)) != nullptr) {
-    ++listed_;
-    const std::string_view name = entry->d_name;
-    if (is_any(name, ".", "..")) continue;
-    if (name == ".git")
-      add_repository(place, ".git");
-    else if (name == "HEAD"sv)
-      is_repository = true;
-    else if (is_later_name(name))
-      add_later_paths(place, name);
-    if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) && name != ".git"sv &&
-        folder.depth < max_depth && queue_.size() < max_folders && is_searched(name))
-      queue_.push_back({place.start + std::string(name), folder.depth + 1});
-  }
-  const auto has = [&place](const char* name) {
-    return ::faccessat(place.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-  };
-  if (is_repository && (has("commondir") || (has("objects") && has("refs")))) {
-    add_settings(place, {}, LaterRole::entry);
-    add_repositories(place, "modules", 3, LaterRole::entry);
-    add_repositories(place, "worktrees", 1, LaterRole::shared);
-  }
+void LaterLook::add_repository(const std::string& tree) {
+  const std::string git = concat("%/.git", {tree == "/" ? std::string() : tree});
+  if (!has(tree, ".git")) return;
+  if (trees_.size() < max_named) trees_.push_back(tree);
+  is_git_ = true;
+  const bool is_folder = add(git, LaterRole::git_link);
+  is_git_ = false;
+  const auto added = state.files.find(git);
+  if (!is_folder || added == state.files.end()) return;
+  added->second.role = LaterRole::repository;
+  add_settings(git, LaterRole::entry);
+  add_inner_repositories(git);
+}
+
+void LaterLook::add_bare_repository(const std::string& folder) {
+  if (!is_repository(folder)) return;
+  add_settings(folder, LaterRole::entry);
+  add_inner_repositories(folder);
 }
 
 // Most of what is looked for is not there, so the folder is listed, unless there is too much.
 void LaterLook::search(const Folder& folder) {
+  if (state.searched.count(folder.path) != 0) return;
+  UniqueFd fd = open_later_folder(folder.path, folders_);
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return;
+  state.searched[folder.path] = {folder.depth, later_print(status).substr(0, 16)};
   events_.add(folder.path, LaterEvents::Kind::searched);
-  const int fd = ::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  UniqueFd opened(above_standard_streams(fd));
-  if (!opened) return;
-  searched.insert(folder.path);
-  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(opened.get()));
-  if (!listing) return;
-  opened.release();
-  const Place place = {::dirfd(listing.get()), folder.path == "/" ? "/" : folder.path + "/"};
-  if (listed_ < max_listed) return search_entries(place, folder, listing.get());
-  add_repository(place, ".git");
-  add_later_paths(place, {});
+  tree_ = folder.path.size();
+  // The folder of a command may be one of hooks itself.
+  const bool is_of_hooks = folder.depth == 0 && last_name(folder.path) == "hooks" &&
+                           has(later_folder_of(folder.path), "HEAD");
+  if (is_of_hooks) add_tree(folder.path, LaterRole::hooks, deepest_hooks);
+  if (search_entries(folder, fd.get())) return;
+  state.is_whole = false;
+  add_repository(folder.path);
+  add_later_paths(folder.path, {});
+  add_bare_repository(folder.path);
+}
+
+// False: there is more than can be listed.
+bool LaterLook::search_entries(const Folder& folder, int fd) {
+  const int listed = above_standard_streams(::openat(fd, ".", listing_flags));
+  if (listed < 0) return false;
+  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(listed));
+  if (!listing) return false;
+  bool has_head = false;
+  std::vector<std::string> later;
+  const dirent* entry = nullptr;
+  while ((entry = ::readdir(listing.get())) != nullptr) {
+    if (++listed_ > max_listed) return false;
+    const std::string_view name = entry->d_name;
+    if (is_any(name, ".", "..")) continue;
+    if (is_later_name(name)) later.emplace_back(name);
+    const bool may_be_folder = entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
+    if (!may_be_folder || name == ".git"sv || folder.depth == max_depth || !is_searched(name))
+      continue;
+    const std::string around = folder.path == "/" ? std::string() : folder.path;
+    queue_.push_back({concat("%/%", {around, name}), folder.depth + 1});
+  }
+  for (const std::string& name : later) {
+    if (name == ".git")
+      add_repository(folder.path);
+    else if (name == "HEAD")
+      has_head = true;
+    else
+      add_later_paths(folder.path, name);
+  }
+  if (has_head) add_bare_repository(folder.path);
+  return true;
+}
+
+// Names -------------------------------------------------------------------------------------------
+
+// Settings count for all work trees, as each may be one of the repository's.
+void LaterLook::read_names(const std::string& text, const std::string& folder) {
+  const auto settings = read_git_settings(text);
+  if (!settings) return;
+  for (const GitSetting& setting : *settings) {
+    if (namings_.size() > max_named) return;
+    if (is_any(setting.key, "include.path", "includeif.*.path")) {
+      namings_.push_back({setting.value, folder, LaterRole::settings});
+    } else if (setting.key == "core.hookspath"sv) {
+      for (const std::string& tree : trees_)
+        namings_.push_back({setting.value, tree, LaterRole::entry});
+    }
+  }
+}
+
+// Of a work tree whose repository lies outside of the folders.
+void LaterLook::read_outer_names(const std::string& tree) {
+  const auto link = state.files.find(tree + "/.git");
+  constexpr std::string_view begin = "gitdir: ";
+  if (link == state.files.end() || !link->second.is_readable()) return;
+  std::string_view text = *link->second.text;
+  if (!starts_with(text, begin)) return;
+  const auto read = [this](const std::string& folder, const char* name) {
+    const auto found = canonical_path(folder);
+    const auto directory = found ? open_canonical_directory(*found) : found.failure();
+    if (!directory) return std::string();
+    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    const UniqueFd fd(above_standard_streams(::openat(directory->get(), name, flags)));
+    struct stat status {};
+    if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::string();
+    auto whole = read_to_end(fd, max_text, {});
+    return whole ? std::move(*whole) : std::string();
+  };
+  text = without_line_ends(text.substr(begin.size()));
+  const std::string own =
+      starts_with(text, "/"sv) ? std::string(text) : concat("%/%", {tree, text});
+  const std::string common = concat("%/%", {own, without_line_ends(read(own, "commondir"))});
+  read_names(read(own, "config.worktree"), own);
+  read_names(read(own, "config"), own);
+  read_names(read(common, "config"), common);
+}
+
+void LaterLook::add_named(const Naming& naming) {
+  if (naming.path.empty() || has_nul(naming.path)) return;
+  const auto path = canonical_path(naming.path, naming.folder);
+  if (!path || !lies_in_folders(*path, folders_)) return;
+  state.named.insert(*path);
+  tree_ = path->size();
+  const bool is_folder = add(*path, naming.role);
+  const auto added = state.files.find(*path);
+  if (added == state.files.end()) {
+    events_.add(later_folder_of(*path), LaterEvents::Kind::whole);
+    return;
+  }
+  if (is_folder) {
+    if (added->second.is_named) added->second.role = LaterRole::hooks;
+    add_contents(*path, LaterRole::hooks, deepest_hooks);
+  } else if (added->second.is_named && added->second.role == LaterRole::settings &&
+             added->second.is_readable()) {
+    read_names(*added->second.text, later_folder_of(*path));
+  }
+}
+
+void LaterLook::add_all_named() {
+  for (const auto& [path, file] : state.files)
+    if (file.role == LaterRole::settings && file.is_readable())
+      read_names(*file.text, later_folder_of(path));
+  for (const std::string& tree : trees_) read_outer_names(tree);
+  naming_ = true;
+  // They may name others.
+  for (std::size_t i = 0; i < namings_.size() && i < max_named * max_named; ++i)
+    add_named(Naming(namings_[i]));
 }
 
 }  // inner
@@ -48879,6 +49237,11 @@ constexpr auto later_paths = NameList{
     ".mise.toml",
     ".mise/",
     "mise.toml",
+    "mise.local.toml",
+    ".mise.local.toml",
+    "mise/config.toml",
+    ".config/mise/",
+    ".rvmrc",
     ".profile",
     ".bashrc",
     ".bash_profile",
@@ -48899,27 +49262,56 @@ constexpr auto later_paths = NameList{
     ".gdbinit",
     ".lldbinit",
     ".pythonstartup",
+    ".pdbrc",
+    ".Rprofile",
+    ".irbrc",
+    ".pryrc",
+    ".iex.exs",
+    ".ghci",
+    ".ocamlinit",
+    ".octaverc",
     // Other systems of versions, hooks for git, and what lies beside.
     ".gitconfig",
     ".config/git/",
     ".hg/hgrc",
+    ".hg/hgrc-not-shared",
+    ".hg/sharedpath",
+    ".jj/repo/config.toml",
+    ".sl/config",
     ".pre-commit-config.yaml",
     ".pre-commit-config.yml",
     ".husky/",
+    ".huskyrc",
     ".githooks/",
-    ".lefthook.yml",
+    ".git-hooks/",
+    ".overcommit.yml",
+    "prek.toml",
+    ".lintstagedrc",
+    ".lintstagedrc.json",
     "lefthook.yml",
+    "lefthook.yaml",
+    "lefthook.toml",
+    "lefthook.json",
+    "lefthook-local.yml",
+    ".lefthook.yml",
+    ".lefthook-local.yml",
     ".lefthook/",
     ".github/workflows/",
+    ".github/hooks/",
+    ".gitea/workflows/",
+    ".forgejo/workflows/",
     ".gitlab-ci.yml",
     ".ssh/",
     // Package managers.
     ".npmrc",
     ".pnpmfile.cjs",
+    ".pnpmfile.mjs",
+    "bunfig.toml",
     ".yarnrc",
     ".yarnrc.yml",
     ".yarn/plugins/",
     ".yarn/releases/",
+    ".yarn/sdks/",
     ".cargo/config",
     ".cargo/config.toml",
     ".bazelrc",
@@ -48932,7 +49324,14 @@ constexpr auto later_paths = NameList{
     ".exrc",
     ".nvimrc",
     ".nvim.lua",
+    ".nvim/",
+    ".lvimrc",
+    ".helix/",
+    ".theia/",
+    ".vs/",
+    ".lite_project.lua",
     ".dir-locals.el",
+    ".dir-locals-2.el",
     ".devcontainer/",
     ".devcontainer.json",
     // Agents.
@@ -48949,6 +49348,15 @@ constexpr auto later_paths = NameList{
     ".qwen/",
     ".aider.conf.yml",
     "opencode.json",
+    "opencode.jsonc",
+    "crush.json",
+    ".crush.json",
+    ".amazonq/",
+    ".kilocode/",
+    ".factory/",
+    ".augment/",
+    ".junie/",
+    ".trae/",
 };
 
 // What runs of the path of a file below a folder `.git`, at any depth in modules and worktrees.
@@ -48956,7 +49364,8 @@ bool is_later_of_git(std::string_view path) {
   const std::string_view last = base_name(path);
   const std::string inside = concat("/%", {path});
   return path.empty() || is_any(last, "config", "config.worktree", "commondir", "hooks") ||
-         inside.find("/hooks/") != std::string::npos || ends_with(inside, "/info/attributes");
+         inside.find("/hooks/") != std::string::npos || starts_with(inside, "/remotes/"sv) ||
+         starts_with(inside, "/branches/"sv) || ends_with(inside, "/info/attributes");
 }
 
 bool begins_later(std::string_view path) {
@@ -49005,9 +49414,10 @@ void for_each_later_path(std::string_view entry, FunctionRef<void(std::string_vi
 //
 //   what is there now     what becomes of it                            function
 //   anything              moved to the folder for the person            take_out()
-//   on another disk       copied there, then removed                    copy_out()
-//   that cannot be had    named PUT_BACK_name beside, where none of     rename_beside()
-//                         the user's tools looks for it
+//   on another disk       copied there, then removed                    take_out()
+//   that cannot be had    named PUT_BACK_name in the folder around,     rename_beside()
+//                         where none of the user's tools looks for it
+//   settings              a copy of the text is kept                    keep_text()
 //   what is gone          written beside, then renamed to its place     put_back()
 //
 // Commands that run beside may exchange any directory for a link at any moment: each is opened from
@@ -49124,6 +49534,17 @@ UniqueFd make_folders(int base, std::string_view path) {
   return here;
 }
 
+// 0 or errno. A directory of ours may have lost the right to be changed, by a command.
+template <class Change>
+int change_in(int directory, Change change) {
+  if (change() == 0) return 0;
+  if (errno != EACCES) return errno;
+  struct stat status {};
+  if (::fstat(directory, &status) != 0 || ::fchmod(directory, (status.st_mode & 07777) | 0700) != 0)
+    return EACCES;
+  return change() == 0 ? 0 : errno;
+}
+
 std::string error_at(const char* what, const std::string& path, int error) {
   return concat("% %: %", {what, printable(path), errno_text(error)});
 }
@@ -49132,92 +49553,108 @@ std::string error_at(const char* what, const std::string& path, int error) {
 
 CODEEXEC_INNER {
 
-std::string PutBack::open_folder() {
-  if (folder_fd_) return {};
-  if (folder_.empty()) return "there is no folder";
-  const UniqueFd root(above_standard_streams(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  std::string path = folder_;
-  const std::time_t now = std::time(nullptr);
-  append_all(path, "/%-%", {utc_time(now), random_hex(3)});
-  std::replace(path.begin() + static_cast<std::ptrdiff_t>(folder_.size()), path.end(), ':', '-');
-  folder_fd_ = make_folders(root.get(), path);
-  if (!folder_fd_) return error_at("cannot make", path, errno);
-  kept_in_ = std::move(path);
+UniqueFd PutBack::open_folder(const std::string& path) const {
+  return open_later_folder(path, folders_);
+}
+
+// Where what lies in a folder is kept; empty: there is no such place.
+UniqueFd PutBack::make_kept_folder(const std::string& folder) {
+  if (kept_.empty()) return {};
+  if (!kept_fd_) {
+    const UniqueFd root(above_standard_streams(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+    std::string path = concat("%/%-%", {kept_, utc_time(std::time(nullptr)), random_hex(3)});
+    std::replace(path.begin() + static_cast<std::ptrdiff_t>(kept_.size()), path.end(), ':', '-');
+    kept_fd_ = make_folders(root.get(), path);
+    if (!kept_fd_) return {};
+    kept_in_ = std::move(path);
+  }
+  return make_folders(kept_fd_.get(), folder);
+}
+
+std::string PutBack::rename_beside(int directory, const std::string& path, std::size_t tree) {
+  constexpr std::size_t longest = 100;
+  const Split split(path);
+  const auto around = open_folder(path.substr(0, std::max<std::size_t>(tree, 1)));
+  if (!around) return error_at("cannot open the folder of", path, errno);
+  const std::string name =
+      concat("PUT_BACK_%_%", {random_hex(3), utf8_prefix(split.name, longest)});
+  const int error = change_in(directory, [&] {
+    return ::renameat(directory, split.name.c_str(), around.get(), name.c_str());
+  });
+  if (error != 0) return error_at("cannot rename", path, error);
+  beside_.push_back(concat("%/%", {path.substr(0, tree), name}));
   return {};
 }
 
-std::string PutBack::rename_beside(int directory, const std::string& path) {
+std::string PutBack::take_out(const std::string& path, std::size_t tree) {
   const Split split(path);
+  const UniqueFd directory = open_folder(split.folder);
+  if (!directory) return error_at("cannot open the folder of", path, errno);
+  const UniqueFd to = make_kept_folder(split.folder);
+  if (!to) return rename_beside(directory.get(), path, tree);
+  const int error = change_in(directory.get(), [&] {
+    return ::renameat(directory.get(), split.name.c_str(), to.get(), split.name.c_str());
+  });
+  if (error == 0 || error == ENOENT) return {};
+  if (error != EXDEV || Copier().copy(directory.get(), split.name, to.get()) != 0) {
+    remove_copied(to.get(), split.name);
+    return rename_beside(directory.get(), path, tree);
+  }
+  return remove_copied(directory.get(), split.name) == 0
+             ? std::string()
+             : rename_beside(directory.get(), path, tree);
+}
+
+std::string PutBack::keep_text(const std::string& path, std::size_t tree, const LaterFile& file) {
+  const Split split(path);
+  if (const UniqueFd to = make_kept_folder(split.folder))
+    return write_new(to.get(), split.name, file);
   const std::string name = concat("PUT_BACK_%_%", {random_hex(3), split.name});
-  if (::renameat(directory, split.name.c_str(), directory, name.c_str()) != 0)
-    return error_at("cannot rename", path, errno);
-  beside_.push_back(concat("%/%", {split.folder, name}));
-  return {};
+  const std::string around = path.substr(0, std::max<std::size_t>(tree, 1));
+  const UniqueFd directory = open_folder(around);
+  if (!directory) return error_at("cannot open the folder of", path, errno);
+  beside_.push_back(concat("%/%", {around, name}));
+  return write_new(directory.get(), name, file);
 }
 
-std::string PutBack::take_out(const std::string& path) {
-  const Split split(path);
-  const auto directory = open_canonical_directory(split.folder);
-  if (!directory) return directory.error().message;
-  if (!open_folder().empty()) return rename_beside(directory->get(), path);
-  const UniqueFd to = make_folders(folder_fd_.get(), split.folder);
-  if (!to) return rename_beside(directory->get(), path);
-  if (::renameat(directory->get(), split.name.c_str(), to.get(), split.name.c_str()) == 0)
-    return {};
-  if (errno == ENOENT) return {};
-  if (errno != EXDEV || Copier().copy(directory->get(), split.name, to.get()) != 0)
-    return rename_beside(directory->get(), path);
-  const int error = remove_copied(directory->get(), split.name);
-  return error == 0 ? std::string() : rename_beside(directory->get(), path);
-}
-
-std::string PutBack::keep_copy(const std::string& path) {
-  const Split split(path);
-  const auto directory = open_canonical_directory(split.folder);
-  if (!directory) return directory.error().message;
-  if (!open_folder().empty()) return {};
-  const UniqueFd to = make_folders(folder_fd_.get(), split.folder);
-  if (to) Copier().copy(directory->get(), split.name, to.get());
-  return {};
+// A file or a link that is not there yet.
+std::string PutBack::write_new(int in, const std::string& name, const LaterFile& file) {
+  const int made = change_in(in, [&] {
+    if (S_ISLNK(file.mode)) return ::symlinkat(file.text->c_str(), in, name.c_str());
+    const UniqueFd out(above_standard_streams(
+        ::openat(in, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
+    if (!out) return -1;
+    errno = write_all(out.get(), *file.text);
+    return errno == 0 ? ::fchmod(out.get(), file.mode & 07777) : -1;
+  });
+  if (made == 0) return {};
+  ::unlinkat(in, name.c_str(), 0);
+  return error_at("cannot write", name, made);
 }
 
 bool PutBack::put_back(const std::string& path, const LaterFile& file, std::string& problem) {
   const Split split(path);
-  const auto directory = open_canonical_directory(split.folder);
+  const UniqueFd directory = open_folder(split.folder);
   if (!directory) {
-    if (directory.error().system_error == ENOENT) return false;
-    problem = directory.error().message;
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    problem = error_at("cannot open the folder of", path, errno);
     return true;
   }
-  const int in = directory->get();
-  const auto fail = [&] { problem = error_at("cannot put back", path, errno); };
+  const int in = directory.get();
   if (S_ISDIR(file.mode)) {
-    if (::mkdirat(in, split.name.c_str(), file.mode & 0777) != 0 && errno != EEXIST) fail();
-    return true;
-  }
-  if (!file.text) {
-    problem = concat("cannot put back %: it was not kept, as it is large or no regular file",
-                     {printable(path)});
+    const int error = change_in(in, [&] {
+      return ::mkdirat(in, split.name.c_str(), file.mode & 07777) == 0 || errno == EEXIST ? 0 : -1;
+    });
+    const UniqueFd folder = open_folder(path);
+    if (error != 0 || !folder || ::fchmod(folder.get(), file.mode & 07777) != 0)
+      problem = error_at("cannot put back", path, error != 0 ? error : errno);
     return true;
   }
   const std::string name = concat(".put-back-%", {random_hex(8)});
-  if (S_ISLNK(file.mode)) {
-    if (::symlinkat(file.text->c_str(), in, name.c_str()) != 0) return fail(), true;
-  } else {
-    const UniqueFd out(above_standard_streams(
-        ::openat(in, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
-    if (!out) return fail(), true;
-    errno = write_all(out.get(), *file.text);
-    if (errno != 0 || ::fchmod(out.get(), file.mode & 07777) != 0) {
-      fail();
-      ::unlinkat(in, name.c_str(), 0);
-      return true;
-    }
-  }
-  if (::renameat(in, name.c_str(), in, split.name.c_str()) != 0) {
-    fail();
-    ::unlinkat(in, name.c_str(), 0);
-  }
+  problem = write_new(in, name, file);
+  if (!problem.empty() || ::renameat(in, name.c_str(), in, split.name.c_str()) == 0) return true;
+  problem = error_at("cannot put back", path, errno);
+  ::unlinkat(in, name.c_str(), 0);
   return true;
 }
 

@@ -32,6 +32,7 @@
 #include "paths/paths_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
+#include "sandbox/grants_internal.hpp"
 #include "sandbox/listener_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
@@ -293,8 +294,24 @@ PathRules LocalExecutor::file_rules() const {
     if (auto now = canonical_path(path)) roots.push_back({std::move(*now), Permission::none});
   }
   PathRules rules = PathRules::of_canonical(std::move(roots));
-  if (place_->runs_later) rules.keep(place_->runs_later, place_->allow_later);
+  if (place_->runs_later)
+    rules.keep(place_->runs_later, place_->allow_later,
+               [place = place_](const std::string& directory) { return place->watch(directory); });
   return rules;
+}
+
+// What runs later for another reason than its name is known by a look alone.
+Function<std::string()> LocalExecutor::Place::watch(const std::string& directory) const {
+  if (!lies_in_one_of(directory, writable)) return {};
+  return [end = later(directory)] {
+    Result result;
+    end(result);
+    return result.put_back.empty() ? std::string()
+                                   : concat(
+                                         "put back as it was, since the user's own tools run it "
+                                         "later: % (allow_later)",
+                                         {joined(result.put_back, ", "sv)});
+  };
 }
 
 std::shared_ptr<const MovedDirectory> LocalExecutor::moved() const { return place_->moved; }

@@ -75,6 +75,8 @@ struct LocalExecutor::Place {
   std::vector<std::string> port_variables(std::uint16_t port) const;
   // Hands the command over to the sandbox.
   void confine(Admission& admission) const;
+  // Of a write by a tool for files: see PathRules::keep().
+  Function<std::string()> watch(const std::string& directory) const;
   // Puts into a new home what is in it from the start.
   Expected<void> furnish(const Home& home) const;
   Expected<PathRules> make_file_rules(const PathRules& paths,

@@ -158,7 +158,7 @@ PathRules confined_rules(const PathRules& rules, const std::string& folder) {
   std::vector<Root> roots = {{folder, own}};
   for (const Root& root : rules.roots())
     if (root.path != folder && codeexec::is_within(root.path, folder)) roots.push_back(root);
-  return PathRules::of_canonical(std::move(roots));
+  return rules.with_roots(std::move(roots));
 }
 
 }  // namespace
@@ -186,6 +186,7 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   // The directory changes, too, and a root may be a name in one that does not belong to it.
   const auto permitted = check_permission(rules, place.directory, Permission::write);
   if (!permitted) return permitted.failure();
+  const auto refused = rules.watch_write(place.directory);
   const auto directory = open_or_make_directory(rules, place.directory, how.make_directories);
   if (!directory) return directory.failure();
   const int in = directory->get();
@@ -214,6 +215,8 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
   if (error != 0) return system_error(error, "%", {subject});
   error = flush_directory(in);
   if (error != 0) return system_error(error, "%: written, and not yet on the disk", {subject});
+  if (const std::string why = refused(); !why.empty())
+    return make_error(ErrorCode::permission_denied, "%: %", {subject, why});
   return target;
 }
 

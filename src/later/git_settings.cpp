@@ -23,6 +23,7 @@ constexpr auto harmless_settings = NameSet{
     "blame.ignorerevsfile",
     "blame.showemail",
     "branch.*.description",
+    "branch.*.gh-merge-base",
     "branch.*.merge",
     "branch.*.rebase",
     "branch.autosetupmerge",
@@ -49,6 +50,7 @@ constexpr auto harmless_settings = NameSet{
     "core.commitgraph",
     "core.compression",
     "core.eol",
+    "core.excludesfile",
     "core.filemode",
     "core.ignorecase",
     "core.logallrefupdates",
@@ -65,6 +67,8 @@ constexpr auto harmless_settings = NameSet{
     "core.trustctime",
     "core.untrackedcache",
     "core.whitespace",
+    "credential.*.username",
+    "credential.username",
     "diff.algorithm",
     "diff.colormoved",
     "diff.context",
@@ -86,6 +90,7 @@ constexpr auto harmless_settings = NameSet{
     "fetch.prunetags",
     "fetch.recursesubmodules",
     "fetch.writecommitgraph",
+    "format.pretty",
     "gc.auto",
     "gc.autodetach",
     "gc.autopacklimit",
@@ -114,6 +119,7 @@ constexpr auto harmless_settings = NameSet{
     "merge.renamelimit",
     "merge.renames",
     "merge.stat",
+    "notes.displayref",
     "pack.threads",
     "pack.windowmemory",
     "pull.ff",
@@ -165,19 +171,23 @@ constexpr auto address_settings =
     NameSet{"branch.*.pushremote", "branch.*.remote",    "remote.*.pushurl",
             "remote.*.url",        "remote.pushdefault", "submodule.*.url"};
 
-// Not `ext::sh -c ...` and its like, nor what begins like an option. A repository in a folder of
-// commands is one whose hooks are kept.
-bool is_safe_git_address(std::string_view address) {
-  return !starts_with(address, "-"sv) && address.find("::") == std::string_view::npos;
+// `ext::sh -c ...` and its like start what the address says.
+bool names_a_helper(std::string_view address) {
+  std::size_t at = 0;
+  while (at < address.size() &&
+         (is_name_char(address[at]) || is_any(address.substr(at, 1), "+", "-", ".")))
+    ++at;
+  return at > 0 && starts_with(address.substr(at), "::"sv);
 }
 
-bool starts_nothing(const GitSetting& setting, bool of_submodule) {
+bool starts_nothing(const GitSetting& setting, IsSafePlace is_safe) {
   if (harmless_settings.has(setting.key)) return true;
-  if (address_settings.has(setting.key)) return is_safe_git_address(setting.value);
+  if (address_settings.has(setting.key))
+    return !starts_with(setting.value, "-"sv) && !names_a_helper(setting.value) &&
+           is_safe(GitPlace::repository, setting.value);
   if (setting.key == "submodule.*.update"sv)
     return is_any(setting.value, "checkout", "rebase", "merge", "none");
-  // Its own work tree lies above, in the same repository.
-  return of_submodule && setting.key == "core.worktree"sv && starts_with(setting.value, "../");
+  return setting.key == "core.worktree"sv && is_safe(GitPlace::work_tree, setting.value);
 }
 
 bool is_git_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
@@ -303,9 +313,9 @@ bool is_same_setting(const GitSetting& a, const GitSetting& b) {
 // Those that may start programs, in their order.
 class RiskySettings {
  public:
-  RiskySettings(const std::vector<GitSetting>& settings, bool of_submodule) {
+  RiskySettings(const std::vector<GitSetting>& settings, IsSafePlace is_safe) {
     for (const GitSetting& setting : settings)
-      if (!starts_nothing(setting, of_submodule)) all.push_back(&setting);
+      if (!starts_nothing(setting, is_safe)) all.push_back(&setting);
   }
   bool operator==(const RiskySettings& other) const {
     return std::equal(
@@ -347,7 +357,7 @@ std::optional<std::vector<GitSetting>> read_git_settings(std::string_view text) 
   return GitSettingsReader(text).read();
 }
 
-std::string safe_git_settings(std::string_view before, std::string_view now, bool of_submodule,
+std::string safe_git_settings(std::string_view before, std::string_view now, IsSafePlace is_safe,
                               std::vector<std::string>& names) {
   const auto had = read_git_settings(before);
   const auto has = read_git_settings(now);
@@ -355,9 +365,14 @@ std::string safe_git_settings(std::string_view before, std::string_view now, boo
     if (before != now) names.push_back("what cannot be read as settings");
     return std::string(before);
   }
-  const RiskySettings wanted(*had, of_submodule);
-  const RiskySettings found(*has, of_submodule);
+  const RiskySettings wanted(*had, is_safe);
+  const RiskySettings found(*has, is_safe);
   if (wanted == found) return std::string(now);
+  constexpr std::size_t most_names = 20;
+  const auto add_name = [&names](const GitSetting& setting) {
+    std::string name = full_name(setting);
+    if (names.size() < most_names && !is_one_of(name, names)) names.push_back(std::move(name));
+  };
   std::string text;
   std::size_t at = 0;
   auto next = wanted.all.begin();
@@ -368,16 +383,16 @@ std::string safe_git_settings(std::string_view before, std::string_view now, boo
     }
     text += now.substr(at, risk->begin - at);
     at = risk->end;
-    names.push_back(full_name(*risk));
+    add_name(*risk);
   }
   text += now.substr(at);
   for (; next != wanted.all.end(); ++next) {
     append_setting(text, before.substr((*next)->begin, (*next)->end - (*next)->begin), **next);
-    names.push_back(full_name(**next));
+    add_name(**next);
   }
   // Where that is not enough, as what is left stands in another order, nothing comes through.
   const auto result = read_git_settings(text);
-  return result && RiskySettings(*result, of_submodule) == wanted ? text : std::string(before);
+  return result && RiskySettings(*result, is_safe) == wanted ? text : std::string(before);
 }
 
 }  // namespace inner

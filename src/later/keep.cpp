@@ -40,9 +40,9 @@ struct LaterChanges {
   std::vector<std::string> problems = {};
 };
 
-// Of what may have been moved with a folder around it, and is as it was.
-std::string movable_identity(std::string_view path, const LaterFile& file) {
-  return concat({std::string_view(file.print), base_name(path)});
+// Of what may have been moved with the folder that it was found in, and is as it was.
+std::string movable_identity(const std::string& path, const LaterFile& file) {
+  return concat({std::string_view(file.print), std::string_view(path).substr(file.tree)});
 }
 
 bool lies_below_any(const std::string& path, const std::set<std::string>& folders) {
@@ -54,10 +54,8 @@ bool lies_below_any(const std::string& path, const std::set<std::string>& folder
 class LaterKeeper {
  public:
   LaterKeeper(std::vector<std::string> folders, const LocalOptions& options)
-      : folders_(std::move(folders)), open_(options.allow_later), folder_(options.put_back_dir) {
+      : folders_(std::move(folders)), open_(options.allow_later), kept_(options.put_back_dir) {
     if (folders_.size() > most_folders) folders_.resize(most_folders);
-    for (const std::string& folder : folders_)
-      if (codeexec::is_within(folder_, folder)) folder_.clear();
   }
 
   void begin(const std::string& work_dir);
@@ -71,22 +69,23 @@ class LaterKeeper {
  private:
   // The steps of one end.
   struct Comparison {
-    explicit Comparison(const std::string& folder) : put_back(folder) {}
+    Comparison(const std::string& kept, const std::vector<std::string>& folders)
+        : put_back(kept, folders) {}
 
-    LaterFiles now = {};
-    std::set<std::string> searched = {};  // the folders of this look
-    std::set<std::string> named = {};
-    std::set<std::string> clones = {};   // folders that are new, and work trees
-    std::set<std::string> removed = {};  // by the command: repositories, with all in them
-    std::set<std::string> taken = {};    // out of their place, with all in them
-    std::set<std::string> lost = {};     // identities of what is not where it was
-    std::set<std::string> found = {};    // and of what is where nothing was
+    LaterState now = {};
+    std::set<std::string> replaced = {};  // folders that are others than before
+    std::set<std::string> clones = {};    // folders that are new, and work trees
+    std::set<std::string> removed = {};   // by the command: repositories, with all in them
+    std::set<std::string> taken = {};     // out of their place, with all in them
+    std::set<std::string> lost = {};      // identities of what is not where it was
+    std::set<std::string> found = {};     // and of what came with a new folder
     PutBack put_back;
     LaterChanges changes = {};
+    bool has_failed = false;
   };
 
-  void look(LaterFiles& files, std::set<std::string>& searched, std::set<std::string>& named);
   void finish(Result& result);
+  void prepare(Comparison& step) const;
   void compare(Comparison& step);
   // Each returns whether a path stays as it is now, and does what is to be done otherwise.
   // `before` and `now` are null where it is in one of the two looks only.
@@ -96,38 +95,35 @@ class LaterKeeper {
   bool judge_gone(Comparison& step, const std::string& path, const LaterFile& before);
   bool judge_other(Comparison& step, const std::string& path, const LaterFile& before,
                    const LaterFile& now);
+  bool judge_folder(Comparison& step, const std::string& path, const LaterFile& before,
+                    const LaterFile& now);
   bool comes_through(Comparison& step, const std::string& path, const LaterFile& now);
   // Nothing: the file goes as others do, as there are no settings in it that may stay.
   std::optional<bool> judge_settings(Comparison& step, const std::string& path,
                                      const LaterFile* before, const LaterFile& now);
-  void take_out(Comparison& step, const std::string& path);
-  // False: its folder is gone, so it is as well.
+  // Each returns whether that was done.
+  bool take_out(Comparison& step, const std::string& path, const LaterFile& now);
   bool restore(Comparison& step, const std::string& path, const LaterFile& before);
   bool is_open(const std::string& path) const;
   bool is_new_folder(const std::string& path) const;
-  bool leads_to_own(const std::string& path, const LaterFile& file) const;
+  bool is_new_tree(const Comparison& step, const std::string& tree) const {
+    return before_.searched.count(tree) == 0 || step.replaced.count(tree) != 0;
+  }
+  bool leads_to_own(const LaterState& state, const std::string& path, const LaterFile& file) const;
+  bool is_safe_place(const Comparison& step, const std::string& path, std::size_t tree,
+                     GitPlace kind, const std::string& value) const;
   void report(const Comparison& step, Result& result) const;
 
   std::mutex mutex_ = {};
   std::vector<std::string> folders_;
   std::vector<std::string> open_;
-  std::string folder_;
+  std::string kept_;
   LaterEvents events_ = {};
-  LaterFiles before_ = {};
-  std::set<std::string> searched_ = {};
-  std::set<std::string> named_ = {};
+  LaterState before_ = {};
   std::size_t running_ = 0;
   bool looked_ = false;
-  bool has_to_finish_ = false;  // there was no memory for an end
+  bool has_to_finish_ = false;  // an end was not, or could not put back all
 };
-
-void LaterKeeper::look(LaterFiles& files, std::set<std::string>& searched,
-                       std::set<std::string>& named) {
-  LaterLook now(folders_, before_, events_);
-  files = std::move(now.files);
-  searched = std::move(now.searched);
-  named = std::move(now.named);
-}
 
 // Whether what is searched below one of the folders does not reach that one.
 bool LaterKeeper::is_new_folder(const std::string& path) const {
@@ -150,13 +146,14 @@ void LaterKeeper::begin(const std::string& work_dir) {
   const bool is_new = is_new_folder(work_dir);
   if (is_new) folders_.push_back(work_dir);
   if (running_ == 0 && (events_.happened() || !looked_ || is_new)) {
-    look(before_, searched_, named_);
+    before_ = LaterLook(folders_, before_, events_).state;
     looked_ = true;
   } else if (is_new) {
-    LaterFiles now;
-    look(now, searched_, named_);
-    for (auto& [path, file] : now)
-      if (codeexec::is_within(path, work_dir)) before_.emplace(path, std::move(file));
+    LaterState now = LaterLook(folders_, before_, events_).state;
+    for (auto& [path, file] : now.files)
+      if (codeexec::is_within(path, work_dir)) before_.files.emplace(path, std::move(file));
+    for (auto& [path, folder] : now.searched)
+      if (codeexec::is_within(path, work_dir)) before_.searched.emplace(path, std::move(folder));
   }
   ++running_;
 }
@@ -171,44 +168,110 @@ bool LaterKeeper::is_open(const std::string& path) const {
   return false;
 }
 
-void LaterKeeper::take_out(Comparison& step, const std::string& path) {
-  std::string problem = step.put_back.take_out(path);
-  if (!problem.empty()) step.changes.problems.push_back(std::move(problem));
+bool LaterKeeper::take_out(Comparison& step, const std::string& path, const LaterFile& now) {
+  std::string problem = step.put_back.take_out(path, now.tree);
+  const bool is_done = problem.empty();
+  if (!is_done) step.changes.problems.push_back(std::move(problem));
+  step.has_failed = step.has_failed || !is_done;
   step.taken.insert(path);
+  return is_done;
 }
 
 bool LaterKeeper::restore(Comparison& step, const std::string& path, const LaterFile& before) {
+  if (!S_ISDIR(before.mode) && !before.text) {
+    step.changes.changed.push_back(path);
+    step.changes.problems.push_back(concat("% (too large to be put back)", {printable(path)}));
+    return false;
+  }
   std::string problem;
   const bool has_folder = step.put_back.put_back(path, before, problem);
-  if (!problem.empty()) step.changes.problems.push_back(std::move(problem));
-  (has_folder ? step.changes.put_back : step.changes.changed).push_back(path);
-  return has_folder;
+  if (!has_folder) {
+    step.changes.changed.push_back(path);
+    return false;
+  }
+  if (problem.empty()) {
+    step.changes.put_back.push_back(path);
+    return true;
+  }
+  step.changes.problems.push_back(std::move(problem));
+  step.has_failed = true;
+  return true;
+}
+
+// A word may be a remote's name; what names a path in a folder of commands must be a repository
+// that is looked at, as a push to it runs its hooks.
+bool LaterKeeper::is_safe_place(const Comparison& step, const std::string& path, std::size_t tree,
+                                GitPlace kind, const std::string& value) const {
+  const std::string git = later_folder_of(path);
+  const auto lies_here = [this](const std::string& place) {
+    return std::any_of(folders_.begin(), folders_.end(), [&place](const std::string& folder) {
+      return codeexec::is_within(place, folder);
+    });
+  };
+  if (kind == GitPlace::work_tree) {
+    const auto place = canonical_path(value, git);
+    return git.find("/.git/modules/") != std::string::npos && place && lies_here(*place);
+  }
+  std::string_view address = value;
+  constexpr std::string_view file = "file://";
+  if (starts_with(address, file))
+    address.remove_prefix(file.size());
+  else if (address.find(':') < address.find('/'))
+    return true;
+  for (const std::string& base : {path.substr(0, tree), git}) {
+    const auto place = canonical_path(address, base);
+    if (!place || !lies_here(*place)) continue;
+    struct stat status {};
+    const bool is_word = address.find('/') == std::string_view::npos;
+    if (is_word && ::lstat(place->c_str(), &status) != 0) continue;
+    const auto link = step.now.files.find(*place + "/.git");
+    const bool is_known =
+        step.now.repositories.count(*place) != 0 ||
+        step.now.repositories.count(*place + "/.git") != 0 ||
+        (link != step.now.files.end() && leads_to_own(step.now, link->first, link->second));
+    if (!is_known && (is_word || base != git)) return false;
+  }
+  return true;
 }
 
 std::optional<bool> LaterKeeper::judge_settings(Comparison& step, const std::string& path,
                                                 const LaterFile* before, const LaterFile& now) {
   if (!now.is_readable() || (before && !before->is_readable())) return {};
-  const bool of_submodule = path.find("/modules/") != std::string::npos;
+  const auto is_safe = [&](GitPlace kind, const std::string& value) {
+    return is_safe_place(step, path, now.tree, kind, value);
+  };
   std::vector<std::string> names;
-  LaterFile safe = now;
-  std::string text =
-      safe_git_settings(before ? std::string_view(*before->text) : std::string_view(), *now.text,
-                        of_submodule, names);
+  std::string text = safe_git_settings(
+      before ? std::string_view(*before->text) : std::string_view(), *now.text, is_safe, names);
   if (text == *now.text) return true;
-  const auto left = read_git_settings(text);
   for (std::string& name : names)
-    if (!is_one_of(name, step.changes.settings)) step.changes.settings.push_back(std::move(name));
+    if (step.changes.settings.size() < most_reported && !is_one_of(name, step.changes.settings))
+      step.changes.settings.push_back(std::move(name));
+  const auto left = read_git_settings(text);
   if (!before && left && left->empty()) return {};
+  std::string problem = step.put_back.keep_text(path, now.tree, now);
+  if (!problem.empty()) {
+    step.changes.problems.push_back(std::move(problem));
+    step.has_failed = true;
+    return false;
+  }
+  LaterFile safe = now;
   safe.text = new_shared<const std::string>(std::move(text));
-  std::string problem = step.put_back.keep_copy(path);
-  if (!problem.empty()) step.changes.problems.push_back(std::move(problem));
   restore(step, path, safe);
   return false;
 }
 
-bool LaterKeeper::leads_to_own(const std::string& path, const LaterFile& file) const {
-  return file.is_readable() &&
-         leads_to_own_folder(*file.text, path.substr(0, path.rfind('/')), folders_);
+// What the look has found to be a repository's folder, through no link.
+bool LaterKeeper::leads_to_own(const LaterState& state, const std::string& path,
+                               const LaterFile& file) const {
+  constexpr std::string_view begin = "gitdir: ";
+  if (!file.is_readable() || !starts_with(*file.text, begin) || has_nul(*file.text)) return false;
+  const std::string_view text =
+      without_line_ends(std::string_view(*file.text).substr(begin.size()));
+  const std::string git = path_by_text(text, later_folder_of(path));
+  return text.find('\n') == std::string_view::npos && state.repositories.count(git) != 0 &&
+         (git.find("/.git/modules/") != std::string::npos ||
+          git.find("/worktrees/") != std::string::npos);
 }
 
 bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const LaterFile& now) {
@@ -219,15 +282,14 @@ bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const
       if (S_ISDIR(now.mode)) step.changes.changed.push_back(path);
       return S_ISDIR(now.mode);
     case LaterRole::git_link:
-      return leads_to_own(path, now);
+      return leads_to_own(step.now, path, now);
     case LaterRole::shared:
       return now.is_readable() && is_any(*now.text, "../..\n", "../..");
     case LaterRole::settings:
       return false;
     case LaterRole::entry:
     case LaterRole::folder:
-      if (!lies_below_any(path, step.clones) || path.find("/.git/") != std::string::npos)
-        return false;
+      if (now.is_git || !lies_below_any(path, step.clones)) return false;
       step.changes.changed.push_back(path);
       return true;
   }
@@ -236,13 +298,14 @@ bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const
 
 bool LaterKeeper::judge_new(Comparison& step, const std::string& path, const LaterFile& now) {
   // What nothing named before may have been there; what names it now is judged itself.
-  if (now.is_named && named_.count(path) == 0 && !lies_below_any(path, named_)) return true;
-  if (step.lost.count(movable_identity(path, now)) != 0 || comes_through(step, path, now))
+  if (now.is_named && before_.named.count(path) == 0 && !lies_below_any(path, before_.named))
     return true;
+  const bool is_moved = !now.is_named && is_new_tree(step, path.substr(0, now.tree)) &&
+                        step.lost.count(movable_identity(path, now)) != 0;
+  if (is_moved || comes_through(step, path, now)) return true;
   if (now.role == LaterRole::settings)
     if (const auto stays = judge_settings(step, path, nullptr, now)) return *stays;
-  take_out(step, path);
-  step.changes.put_back.push_back(path);
+  if (take_out(step, path, now)) step.changes.put_back.push_back(path);
   return false;
 }
 
@@ -254,66 +317,103 @@ bool LaterKeeper::judge_gone(Comparison& step, const std::string& path, const La
   return true;
 }
 
+// Its rights count, too: hooks in a folder that cannot be entered do not run.
+bool LaterKeeper::judge_folder(Comparison& step, const std::string& path, const LaterFile& before,
+                               const LaterFile& now) {
+  if (step.now.overfull.count(path) != 0 && before_.overfull.count(path) == 0 &&
+      !take_out(step, path, now))
+    return false;
+  if (before.mode == now.mode && step.taken.count(path) == 0) return true;
+  return !restore(step, path, before);
+}
+
 bool LaterKeeper::judge_other(Comparison& step, const std::string& path, const LaterFile& before,
                               const LaterFile& now) {
-  const bool is_same_kind = (before.mode & S_IFMT) == (now.mode & S_IFMT);
-  if (is_same_kind && S_ISDIR(now.mode)) return true;
-  if (before.role == LaterRole::repository && S_ISDIR(before.mode)) {
-    step.removed.insert(path);
-    if (comes_through(step, path, now)) return true;
-    take_out(step, path);
-    step.changes.put_back.push_back(path);
-    return false;
-  }
+  if (S_ISDIR(before.mode) && S_ISDIR(now.mode)) return judge_folder(step, path, before, now);
   if (before.mode == now.mode && before.text && now.text && *before.text == *now.text) return true;
   if (now.role == LaterRole::settings)
     if (const auto stays = judge_settings(step, path, &before, now)) return *stays;
-  if (S_ISREG(before.mode) && !before.text) {
-    step.changes.changed.push_back(path);
-    step.changes.problems.push_back(concat("% (too large to be put back)", {printable(path)}));
+  const bool was_repository = before.role == LaterRole::repository && S_ISDIR(before.mode);
+  if (was_repository) step.removed.insert(path);
+  if ((was_repository || before.role == LaterRole::git_link) && comes_through(step, path, now))
     return true;
-  }
-  take_out(step, path);
-  return !restore(step, path, before);
+  if (S_ISREG(before.mode) && !before.text) return !restore(step, path, before);
+  if (!take_out(step, path, now)) return false;
+  if (!was_repository) return !restore(step, path, before);
+  step.changes.put_back.push_back(path);
+  return false;
 }
 
 bool LaterKeeper::judge(Comparison& step, const std::string& path, const LaterFile* before,
                         const LaterFile* now) {
-  if (before && now && before->print == now->print) return true;
+  const LaterFile& one = before ? *before : *now;
+  const bool is_replaced = !step.replaced.empty() &&
+                           (step.replaced.count(path) != 0 || lies_below_any(path, step.replaced));
+  if (is_replaced && !one.is_named) before = nullptr;
+  if (!before && !now) return true;
+  const bool is_same = before && now && before->print == now->print;
+  const bool leads_away = is_same && now->role == LaterRole::git_link &&
+                          leads_to_own(before_, path, *before) &&
+                          !leads_to_own(step.now, path, *now);
+  const bool is_overfull = is_same && step.now.overfull.count(path) != 0;
+  if (is_same && !leads_away && !is_overfull && step.taken.empty()) return true;
+  if (lies_below_any(path, step.removed)) return true;
+  if (lies_below_any(path, step.taken)) {
+    if (!before) return false;
+    return !restore(step, path, *before);
+  }
+  if (is_same && !leads_away && !is_overfull) return true;
   // What nothing names any more, and what is beyond a bound now, may still be there.
   if (!now && LaterLook::is_there(path, *before)) return false;
-  if (lies_below_any(path, step.removed)) return true;
-  if (now && lies_below_any(path, step.taken)) return false;
   if (is_open(path)) {
     step.changes.changed.push_back(path);
     return true;
+  }
+  if (leads_away) {
+    if (take_out(step, path, *now)) step.changes.put_back.push_back(path);
+    return false;
   }
   if (!before) return judge_new(step, path, *now);
   if (!now) return judge_gone(step, path, *before);
   return judge_other(step, path, *before, *now);
 }
 
-// Both looks are in the order of their paths, so one pass over both finds what differs. What stays
-// is what the next command finds; of the rest, what was there before.
-void LaterKeeper::compare(Comparison& step) {
-  for (const auto& [path, file] : before_)
-    if (step.now.count(path) == 0) step.lost.insert(movable_identity(path, file));
-  for (const auto& [path, file] : step.now) {
-    if (before_.count(path) != 0) continue;
-    step.found.insert(movable_identity(path, file));
-    const std::string tree = path.substr(0, path.rfind('/'));
-    const bool is_tree =
-        ends_with(path, "/.git"sv) && (S_ISDIR(file.mode) || leads_to_own(path, file));
-    if (is_tree && searched_.count(tree) == 0) step.clones.insert(tree);
+// Which folders are others than before, and what was moved with one.
+void LaterKeeper::prepare(Comparison& step) const {
+  for (const auto& [path, folder] : step.now.searched) {
+    const auto known = before_.searched.find(path);
+    // What runs later as a whole is judged by its path, whatever folder it is.
+    if (known != before_.searched.end() && folder.depth > 0 && before_.files.count(path) == 0 &&
+        known->second.identity != folder.identity)
+      step.replaced.insert(path);
   }
+  for (const auto& [path, file] : before_.files)
+    if (step.now.files.count(path) == 0 || lies_below_any(path, step.replaced))
+      step.lost.insert(movable_identity(path, file));
+  for (const auto& [path, file] : step.now.files) {
+    const std::string tree = path.substr(0, file.tree);
+    if (file.is_named || !is_new_tree(step, tree)) continue;
+    step.found.insert(movable_identity(path, file));
+    const bool is_tree =
+        ends_with(path, "/.git"sv) && path.size() == file.tree + 5 &&
+        (step.now.repositories.count(path) != 0 || leads_to_own(step.now, path, file));
+    if (is_tree) step.clones.insert(tree);
+  }
+}
+
+// Both looks are in the order of their paths, so one pass over both finds what differs. What stays
+// is what the next command finds; of the rest, what was there before. Folders that were searched
+// once are not new later on.
+void LaterKeeper::compare(Comparison& step) {
+  prepare(step);
   LaterFiles known;
-  auto before = before_.begin();
-  auto now = step.now.begin();
-  while (before != before_.end() || now != step.now.end()) {
-    const bool has_before =
-        before != before_.end() && (now == step.now.end() || before->first <= now->first);
-    const bool has_now =
-        now != step.now.end() && (before == before_.end() || now->first <= before->first);
+  auto before = before_.files.begin();
+  auto now = step.now.files.begin();
+  const auto before_end = before_.files.end();
+  const auto now_end = step.now.files.end();
+  while (before != before_end || now != now_end) {
+    const bool has_before = before != before_end && (now == now_end || before->first <= now->first);
+    const bool has_now = now != now_end && (before == before_end || now->first <= before->first);
     const auto& path = has_before ? before->first : now->first;
     const bool stays =
         judge(step, path, has_before ? &before->second : nullptr, has_now ? &now->second : nullptr);
@@ -322,9 +422,12 @@ void LaterKeeper::compare(Comparison& step) {
     if (has_before) ++before;
     if (has_now) ++now;
   }
-  before_ = std::move(known);
-  searched_ = std::move(step.searched);
-  named_ = std::move(step.named);
+  if (before_.is_whole && !step.now.is_whole)
+    step.changes.problems.push_back("there is more than can be looked at");
+  if (before_.searched.size() < 2 * LaterLook::max_folders)
+    for (const auto& [path, folder] : before_.searched) step.now.searched.emplace(path, folder);
+  step.now.files = std::move(known);
+  before_ = std::move(step.now);
 }
 
 std::string shortened(const std::vector<std::string>& paths) {
@@ -368,19 +471,23 @@ void LaterKeeper::report(const Comparison& step, Result& result) const {
     add_note(result.notes, "what runs later is not as it was: %", {shortened(changes.problems)});
 }
 
-// What came through is what the next command finds, also while another one runs.
 void LaterKeeper::end(Result& result) {
   const std::lock_guard<std::mutex> lock(mutex_);
   finish(result);
 }
 
+// What could not be put back is judged again before the next command, and is not taken for the
+// user's.
 void LaterKeeper::finish(Result& result) {
   if (!events_.happened() && !has_to_finish_) return;
   has_to_finish_ = true;
-  Comparison step(folder_);
-  look(step.now, step.searched, step.named);
+  std::string kept = kept_;
+  for (const std::string& folder : folders_)
+    if (codeexec::is_within(kept, folder)) kept.clear();
+  Comparison step(kept, folders_);
+  step.now = LaterLook(folders_, before_, events_).state;
   compare(step);
-  has_to_finish_ = false;
+  has_to_finish_ = step.has_failed;
   report(step, result);
 }
 

@@ -1,4 +1,4 @@
-// What runs later: how it looks at one moment, what of it may change, and how it is put back.
+// What runs later: how it looks at one moment, and what of it may change.
 #pragma once
 
 #include "later/later.hpp"
@@ -28,14 +28,32 @@ struct LaterFile {
 
   LaterRole role = LaterRole::entry;
   bool is_named = false;  // by a setting or a link, and not by what it is called
+  bool is_git = false;    // of a repository, and not of its work tree
+  std::size_t tree = 0;   // how much of its path is the folder that it was searched for in
   mode_t mode = 0;
   std::string print = {};  // what the kernel keeps of it, which a command cannot set back
   // The bytes of a regular file, or where a link leads. Null: it is neither, or too long.
   std::shared_ptr<const std::string> text = {};
 };
 
+// A folder that was searched.
+struct LaterFolder {
+  std::size_t depth = 0;
+  std::string identity = {};  // its device and number: another folder may take its place
+};
+
 // By their paths, which are canonical, so that a folder comes before what is in it.
 using LaterFiles = std::map<std::string, LaterFile, std::less<>>;
+
+// What a look has found.
+struct LaterState {
+  LaterFiles files = {};
+  std::map<std::string, LaterFolder> searched = {};
+  std::set<std::string> named = {};         // by settings and links: files and folders
+  std::set<std::string> repositories = {};  // the folders that are ones, with their settings
+  std::set<std::string> overfull = {};      // of a folder that runs later, with too many entries
+  bool is_whole = true;                     // no bound was met
+};
 
 // Says whether something has happened to these files since it was last asked.
 class LaterEvents {
@@ -65,69 +83,88 @@ class LaterEvents {
   std::map<int, Kind> kinds_ = {};
 };
 
+// Opens the directory with this canonical path, through no link. One of ours in `folders` that a
+// command has closed to us is opened again. Empty and errno on failure.
+UniqueFd open_later_folder(const std::string& path, const std::vector<std::string>& folders);
+
 // The files in some folders, as they are now.
 class LaterLook {
  public:
-  static constexpr std::size_t max_files = 8192;      // in all
-  static constexpr std::size_t max_entries = 256;     // of one directory that runs later
-  static constexpr std::size_t max_folders = 4096;    // that are searched
-  static constexpr std::size_t max_listed = 100'000;  // entries of all that are searched
-  static constexpr std::size_t max_depth = 3;         // of what is searched below a folder
-  static constexpr std::size_t max_repositories = 64;
+  static constexpr std::size_t max_files = 8192;       // in all
+  static constexpr std::size_t max_entries = 1024;     // of one directory that runs later
+  static constexpr std::size_t max_folders = 4096;     // that are searched
+  static constexpr std::size_t max_listed = 100'000;   // entries of all that are searched
+  static constexpr std::size_t max_depth = 3;          // of what is searched below a folder
+  static constexpr std::size_t max_repositories = 64;  // submodules, and linked worktrees
+  static constexpr std::size_t max_named = 64;         // that settings and links name
   static constexpr std::size_t max_text = std::size_t{256} << 10;  // of one file
   static constexpr std::size_t max_texts = std::size_t{16} << 20;  // of all
 
-  // `known` is an earlier look, whose texts are taken where nothing has changed.
-  LaterLook(const std::vector<std::string>& folders, const LaterFiles& known, LaterEvents& events);
+  // `before` is an earlier look, whose texts are taken where nothing has changed, and whose folders
+  // are searched before others.
+  LaterLook(const std::vector<std::string>& folders, const LaterState& before, LaterEvents& events);
 
   // Whether a file is as it was.
   static bool is_there(const std::string& path, const LaterFile& file);
 
-  LaterFiles files = {};
-  std::set<std::string> searched = {};  // the folders
-  std::set<std::string> named = {};     // by settings and links: files and folders
+  LaterState state = {};
 
  private:
-  // A directory and its path, with a slash at the end.
-  struct Place {
-    int fd;
-    std::string start;
-  };
   struct Folder {
     std::string path;
     std::size_t depth;
   };
+  // What a setting or a link names, from a folder.
+  struct Naming {
+    std::string path;
+    std::string folder;
+    LaterRole role;
+  };
 
-  // True when it is a directory, and not a link to one.
-  bool add(const Place& place, const std::string& name, LaterRole role);
-  std::shared_ptr<const std::string> text_of(const Place& place, const std::string& name,
+  int directory(const std::string& path);
+  bool has(const std::string& folder, const char* name);
+  bool is_repository(const std::string& path);
+  // True when it is a directory, and not a link to one. What is known already stays as it is.
+  bool add(const std::string& path, LaterRole role);
+  std::shared_ptr<const std::string> text_of(int in, const std::string& name,
                                              const std::string& path, const struct stat& status,
                                              const std::string& print);
-  void add_tree(const Place& place, const std::string& path, LaterRole role, std::size_t depth);
-  void add_later_paths(const Place& place, std::string_view entry);
-  // Of the repository whose paths begin so. `shared` is what its commondir is.
-  void add_settings(const Place& place, const std::string& begin, LaterRole shared);
+  std::vector<std::string> names_in(const std::string& path, std::size_t most);
+  void add_tree(const std::string& path, LaterRole role, std::size_t depth);
+  void add_contents(const std::string& path, LaterRole role, std::size_t depth);
+  void add_later_paths(const std::string& folder, std::string_view entry);
+  // Of a repository. `shared` is what its commondir is.
+  void add_settings(const std::string& git, LaterRole shared);
   // Of what is in a folder of repositories.
-  void add_repositories(const Place& place, const std::string& path, std::size_t depth,
-                        LaterRole shared);
-  void add_repository(const Place& place, const std::string& git);
-  // What the settings of a repository name.
-  void add_named(const Place& place, const std::string& git, const std::string& tree);
-  // A file outside of what is listed, if it lies in one of the folders.
-  void add_elsewhere(const std::string& path, std::string_view from, LaterRole role);
-  void add_address(const std::string& address, const std::string& tree);
+  void add_repositories(const std::string& path, std::size_t depth, LaterRole shared,
+                        std::size_t& left);
+  void add_inner_repositories(const std::string& git);
+  void add_repository(const std::string& tree);
+  void add_bare_repository(const std::string& folder);
   void search(const Folder& folder);
-  void search_entries(const Place& place, const Folder& folder, DIR* listing);
+  bool search_entries(const Folder& folder, int fd);
+  void add_all_named();
+  void read_names(const std::string& text, const std::string& folder);
+  void read_outer_names(const std::string& tree);
+  void add_named(const Naming& naming);
 
   const std::vector<std::string>& folders_;
-  const LaterFiles& known_;
+  const LaterState& before_;
   LaterEvents& events_;
   std::vector<Folder> queue_ = {};
+  std::vector<std::string> trees_ = {};  // folders with a .git
+  std::vector<Naming> namings_ = {};
+  std::string opened_ = {};  // the path of the directory below, which was opened last
+  UniqueFd opened_fd_ = {};
+  std::size_t tree_ = 0;  // of what is added
   bool naming_ = false;
-  std::size_t repositories_ = 0;
+  bool is_git_ = false;
   std::size_t listed_ = 0;
   std::size_t texts_ = 0;
 };
+
+// The end of the path of a folder around a path.
+std::string later_folder_of(std::string_view path);
 
 // Whether a path of what runs later begins so, or a folder may be a repository for having it.
 bool is_later_name(std::string_view entry);
@@ -149,15 +186,18 @@ struct GitSetting {
 // cannot.
 std::optional<std::vector<GitSetting>> read_git_settings(std::string_view text);
 
+// Whether a value that names a place is one that starts no program.
+enum class GitPlace { repository, work_tree };
+using IsSafePlace = FunctionRef<bool(GitPlace kind, const std::string& value)>;
+
 // The text of a file that was `before` and that a command has made `now`: with what starts no
-// program, and without what does. `names` has the keys that did not come through.
-std::string safe_git_settings(std::string_view before, std::string_view now, bool of_submodule,
+// program, and without what does. `names` has keys that did not come through, 20 at most.
+std::string safe_git_settings(std::string_view before, std::string_view now, IsSafePlace is_safe,
                               std::vector<std::string>& names);
 
-// Whether the text of a file .git in this folder leads to what a repository of one of the folders
-// keeps for submodules or for linked worktrees.
-bool leads_to_own_folder(std::string_view text, std::string_view folder,
-                         const std::vector<std::string>& folders);
+// The absolute path that a text names from a folder, by the text alone: empty when links could lead
+// elsewhere, as `..` stands behind a name in it.
+std::string path_by_text(std::string_view text, std::string_view folder);
 
 }  // namespace inner
 

@@ -3,13 +3,14 @@
 //   where it looks           what it takes                                 function
 //   a folder, 3 levels deep  its entries, or fixed paths if it is large    search()
 //   .git                     settings, hooks, worktrees, submodules        add_repository()
-//   a folder with HEAD       the same settings: it is a repository itself  add_settings()
+//   a folder with HEAD       the same settings: it is a repository itself  add_bare_repository()
 //   another name             the rows of later_paths that begin with it    add_later_paths()
-//   settings of a repository the files and repositories that they name     add_named()
+//   settings of repositories the files that they name                      add_all_named()
 //
-// What holds: nothing is opened but directories and regular files that run later, no link is
-// followed but that of a hook, and bounds end each look. The upper levels come first, so what is
-// beyond a bound lies deep.
+// What holds: each directory is opened through no link, as one that a command put there could lead
+// to what only this program may read, and what is read could be put back where commands read it.
+// Nothing is opened but directories and regular files that run later. Bounds end each look; the
+// folders of the look before come first, and the upper levels.
 
 #include "later/later_internal.hpp"
 
@@ -17,20 +18,22 @@
 #include "base/base_internal.hpp"
 #include "executor/executor_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-constexpr std::size_t deepest_tree = 4;
-constexpr std::size_t deepest_hooks = 2;
+constexpr std::size_t deepest_tree = 8;
+constexpr std::size_t deepest_hooks = 3;
+constexpr int listing_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 struct CloseListing {
   void operator()(DIR* listing) const noexcept { ::closedir(listing); }
 };
 
-// Of a directory only its identity: its times change with every file in it.
+// Of a directory only its identity and its rights: its times change with every file in it.
 std::string later_print(const struct stat& status) {
 #if defined(__APPLE__)
   const timespec& modified = status.st_mtimespec;
@@ -39,41 +42,85 @@ std::string later_print(const struct stat& status) {
 #endif
   const timespec& changed = change_time(status);
   const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
-  const std::uint64_t print[] = {
-      number(status.st_dev),    number(status.st_ino),  number(status.st_mode & S_IFMT),
-      number(status.st_mode),   number(status.st_size), number(modified.tv_sec),
-      number(modified.tv_nsec), number(changed.tv_sec), number(changed.tv_nsec)};
+  const std::uint64_t print[] = {number(status.st_dev),   number(status.st_ino),
+                                 number(status.st_mode),  number(status.st_size),
+                                 number(modified.tv_sec), number(modified.tv_nsec),
+                                 number(changed.tv_sec),  number(changed.tv_nsec)};
   const std::size_t size = S_ISDIR(status.st_mode) ? 3 : std::size(print);
   return std::string(reinterpret_cast<const char*>(print), size * sizeof print[0]);
 }
 
-std::string parent_folder(std::string_view path) {
-  return std::string(path.substr(0, std::min(path.rfind('/'), path.size())));
+std::string last_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool lies_in_folders(std::string_view path, const std::vector<std::string>& folders) {
+  return std::any_of(folders.begin(), folders.end(), [path](const std::string& folder) {
+    return path.size() > folder.size() && codeexec::is_within(path, folder);
+  });
 }
 
-// The path that a text names, with links followed; empty: there can be none.
-std::string path_from(std::string_view path, std::string_view folder) {
-  auto found = canonical_path(path, folder);
-  return found ? std::move(*found) : std::string();
+// Gives a directory of ours back the rights that a command has taken.
+bool open_up(int in, const std::string& name) {
+#if defined(O_PATH)
+  const UniqueFd fd(above_standard_streams(
+      ::openat(in, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0 || status.st_uid != ::geteuid()) return false;
+  const std::string itself = concat("/proc/self/fd/%", {fd.get()});
+  return ::chmod(itself.c_str(), (status.st_mode & 07777) | 0700) == 0;
+#else
+  (void)in;
+  (void)name;
+  return false;
+#endif
 }
 
 }  // namespace
 
 inline namespace inner {
 
-bool leads_to_own_folder(std::string_view text, std::string_view folder,
-                         const std::vector<std::string>& folders) {
-  constexpr std::string_view begin = "gitdir: ";
-  if (!starts_with(text, begin) || has_nul(text)) return false;
-  text.remove_prefix(begin.size());
-  if (ends_with(text, "\n"sv)) text.remove_suffix(1);
-  if (text.empty() || text.find('\n') != std::string_view::npos) return false;
-  const std::string path = path_from(text, folder);
-  for (const std::string& root : folders)
-    if (codeexec::is_within(path, root) && (path.find("/.git/modules/") != std::string::npos ||
-                                            path.find("/.git/worktrees/") != std::string::npos))
-      return true;
-  return false;
+std::string later_folder_of(std::string_view path) {
+  return std::string(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)));
+}
+
+std::string path_by_text(std::string_view text, std::string_view folder) {
+  std::string path;
+  if (!starts_with(text, "/"sv)) {
+    path = folder == "/"sv ? std::string_view() : folder;
+    while (starts_with(text, "../"sv)) {
+      text.remove_prefix(3);
+      path.resize(std::min(path.rfind('/'), path.size()));
+    }
+  }
+  while (!text.empty()) {
+    const std::string_view part = take_part(text, '/');
+    if (part == ".."sv) return {};
+    if (!part.empty() && part != "."sv) append_all(path, "/%", {part});
+  }
+  return path;
+}
+
+// Each part is tried, from the first that a command may have closed.
+UniqueFd open_later_folder(const std::string& path, const std::vector<std::string>& folders) {
+  const auto open = [](const std::string& folder) {
+    const auto directory = open_canonical_directory(folder);
+    if (!directory) {
+      errno = directory.error().system_error;
+      return UniqueFd();
+    }
+    return UniqueFd(above_standard_streams(::openat(directory->get(), ".", listing_flags)));
+  };
+  UniqueFd fd = open(path);
+  if (fd || errno != EACCES) return fd;
+  for (std::size_t at = 0; at < path.size();) {
+    at = std::min(path.find('/', at + 1), path.size());
+    const std::string part = path.substr(0, at);
+    if (!lies_in_folders(part, folders) && !is_one_of(part, folders)) continue;
+    if (open(part)) continue;
+    const int error = errno;
+    const auto around = open_canonical_directory(later_folder_of(part));
+    if (error != EACCES || !around || !open_up(around->get(), last_name(part))) return {};
+  }
+  return open(path);
 }
 
 bool LaterLook::is_there(const std::string& path, const LaterFile& file) {
@@ -81,251 +128,350 @@ bool LaterLook::is_there(const std::string& path, const LaterFile& file) {
   return ::lstat(path.c_str(), &status) == 0 && later_print(status) == file.print;
 }
 
-LaterLook::LaterLook(const std::vector<std::string>& folders, const LaterFiles& known,
+LaterLook::LaterLook(const std::vector<std::string>& folders, const LaterState& before,
                      LaterEvents& events)
-    : folders_(folders), known_(known), events_(events) {
-  for (const std::string& folder : folders) {
-    queue_.push_back({folder, 0});
-    // The folder of a command may be one of hooks itself.
-    const bool has_hooks =
-        ends_with(folder, "/hooks"sv) && ::access((folder + "/../HEAD").c_str(), F_OK) == 0;
-    if (has_hooks) add_tree({AT_FDCWD, {}}, folder, LaterRole::hooks, deepest_hooks);
+    : folders_(folders), before_(before), events_(events) {
+  for (const auto& [path, file] : before.files) texts_ += file.text ? file.text->size() : 0;
+  for (const std::string& folder : folders) search({folder, 0});
+  for (const auto& [path, folder] : before.searched)
+    if (lies_in_folders(path, folders)) search({path, folder.depth});
+  for (std::size_t i = 0; i < queue_.size(); ++i) {
+    if (state.searched.size() < max_folders)
+      search(Folder(queue_[i]));
+    else if (state.searched.count(queue_[i].path) == 0)
+      state.is_whole = false;
   }
-  for (std::size_t i = 0; i < queue_.size() && i < max_folders; ++i) search(Folder(queue_[i]));
+  add_all_named();
 }
 
-std::shared_ptr<const std::string> LaterLook::text_of(const Place& place, const std::string& name,
+// The one that was opened last is kept, as most of what is looked at lies together.
+int LaterLook::directory(const std::string& path) {
+  if (opened_fd_ && opened_ == path) return opened_fd_.get();
+  opened_fd_ = open_later_folder(path, folders_);
+  opened_ = path;
+  return opened_fd_.get();
+}
+
+bool LaterLook::has(const std::string& folder, const char* name) {
+  struct stat status {};
+  return ::fstatat(directory(folder), name, &status, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+bool LaterLook::is_repository(const std::string& path) {
+  return has(path, "HEAD") &&
+         (has(path, "commondir") || (has(path, "objects") && has(path, "refs")));
+}
+
+std::shared_ptr<const std::string> LaterLook::text_of(int in, const std::string& name,
                                                       const std::string& path,
                                                       const struct stat& status,
                                                       const std::string& print) {
-  const auto known = known_.find(path);
-  const auto take = [this](std::shared_ptr<const std::string> text) {
-    texts_ += text ? text->size() : 0;
-    return texts_ <= max_texts ? text : nullptr;
+  const auto known = before_.files.find(path);
+  if (known != before_.files.end() && known->second.print == print) return known->second.text;
+  const auto take = [this](std::string text) -> std::shared_ptr<const std::string> {
+    texts_ += text.size();
+    if (texts_ > max_texts) return nullptr;
+    return new_shared<const std::string>(std::move(text));
   };
-  if (known != known_.end() && known->second.print == print) return take(known->second.text);
-  if (static_cast<std::uint64_t>(status.st_size) > max_text) return nullptr;
   if (S_ISLNK(status.st_mode)) {
     std::string target(4096, '\0');
-    const ssize_t size = ::readlinkat(place.fd, name.c_str(), &target[0], target.size());
-    if (size < 0) return nullptr;
-    target.resize(static_cast<std::size_t>(size));
-    return take(new_shared<const std::string>(std::move(target)));
+    const ssize_t size = ::readlinkat(in, name.c_str(), &target[0], target.size());
+    return size < 0 ? nullptr : take(target.substr(0, static_cast<std::size_t>(size)));
   }
-  if (!S_ISREG(status.st_mode)) return nullptr;
+  if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > max_text)
+    return nullptr;
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  const UniqueFd fd(above_standard_streams(::openat(place.fd, name.c_str(), flags)));
+  const UniqueFd fd(above_standard_streams(::openat(in, name.c_str(), flags)));
   struct stat opened {};
   if (!fd || ::fstat(fd.get(), &opened) != 0 || later_print(opened) != print) return nullptr;
   auto text = read_to_end(fd, max_text, {});
-  return text ? take(new_shared<const std::string>(std::move(*text))) : nullptr;
+  return text ? take(std::move(*text)) : nullptr;
 }
 
-bool LaterLook::add(const Place& place, const std::string& name, LaterRole role) {
+bool LaterLook::add(const std::string& path, LaterRole role) {
   struct stat status {};
-  if (files.size() == max_files ||
-      ::fstatat(place.fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+  const std::string name = last_name(path);
+  const int in = directory(later_folder_of(path));
+  if (in < 0 || ::fstatat(in, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  const bool is_folder = S_ISDIR(status.st_mode);
+  if (state.files.count(path) != 0) return is_folder;
+  if (state.files.size() == max_files) {
+    state.is_whole = false;
     return false;
-  std::string path = place.start + name;
+  }
   LaterFile file;
   file.role = role;
   file.is_named = naming_;
+  file.is_git = is_git_;
+  file.tree = tree_;
   file.mode = status.st_mode;
   file.print = later_print(status);
-  const bool is_folder = S_ISDIR(status.st_mode);
   if (!is_folder) {
-    const auto known = known_.find(path);
-    if (S_ISREG(status.st_mode) && (known == known_.end() || known->second.print != file.print))
+    const auto known = before_.files.find(path);
+    if (S_ISREG(status.st_mode) &&
+        (known == before_.files.end() || known->second.print != file.print))
       events_.add_file(path);
-    file.text = text_of(place, name, path, status, file.print);
+    file.text = text_of(in, name, path, status, file.print);
   }
-  files.emplace(std::move(path), std::move(file));
+  state.files.emplace(path, std::move(file));
   return is_folder;
 }
 
-void LaterLook::add_tree(const Place& place, const std::string& path, LaterRole role,
-                         std::size_t depth) {
-  events_.add(place.start + path, LaterEvents::Kind::whole);
-  if (!add(place, path, role) || depth == 0) return;
-  std::size_t left = max_entries;
-  UniqueFd fd(above_standard_streams(
-      ::openat(place.fd, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-  if (!fd) return;
-  for_each_entry(std::move(fd), [&](std::string_view entry) {
+// The names in a directory; one more than `most` when there are more.
+std::vector<std::string> LaterLook::names_in(const std::string& path, std::size_t most) {
+  std::vector<std::string> names;
+  UniqueFd fd = open_later_folder(path, folders_);
+  if (!fd) return names;
+  for_each_entry(std::move(fd), [&](const char* entry) {
+    names.emplace_back(entry);
+    return names.size() <= most;
+  });
+  return names;
+}
+
+void LaterLook::add_tree(const std::string& path, LaterRole role, std::size_t depth) {
+  if (add(path, role)) add_contents(path, role, depth);
+}
+
+void LaterLook::add_contents(const std::string& path, LaterRole role, std::size_t depth) {
+  directory(path);  // so that it can be watched, whatever its rights were
+  events_.add(path, LaterEvents::Kind::whole);
+  if (depth == 0) return;
+  const std::vector<std::string> names = names_in(path, max_entries);
+  if (names.size() > max_entries) state.overfull.insert(path);
+  for (const std::string& name : names) {
     // git leaves samples alone, and makes a dozen of them.
-    if (role == LaterRole::hooks && ends_with(entry, ".sample"sv)) return true;
+    if (role == LaterRole::hooks && ends_with(name, ".sample"sv)) continue;
     // Agents keep work trees among their settings, which are searched as other folders are.
-    if (depth == deepest_tree && entry == "worktrees"sv) return true;
-    if (left-- == 0) return false;
-    const std::string whole = concat("%/%", {path, entry});
-    struct stat status {};
-    if (::fstatat(place.fd, whole.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return true;
-    if (S_ISDIR(status.st_mode)) {
-      add_tree(place, whole, LaterRole::folder, depth - 1);
-      return true;
+    if (depth == deepest_tree && name == "worktrees"sv) continue;
+    const std::string whole = concat("%/%", {path, name});
+    if (add(whole, LaterRole::entry)) {
+      LaterFile& inner = state.files[whole];
+      if (inner.role == LaterRole::entry) inner.role = LaterRole::folder;
+      add_contents(whole, LaterRole::folder, depth - 1);
     }
-    add(place, whole, LaterRole::entry);
-    const auto added = files.find(place.start + whole);
-    if (role == LaterRole::hooks && S_ISLNK(status.st_mode) && added != files.end() &&
+    const auto added = state.files.find(whole);
+    if (role == LaterRole::hooks && added != state.files.end() && S_ISLNK(added->second.mode) &&
         added->second.text)
-      add_elsewhere(*added->second.text, place.start + path, LaterRole::entry);
-    return true;
-  });
+      namings_.push_back({*added->second.text, path, LaterRole::entry});
+  }
 }
 
-void LaterLook::add_later_paths(const Place& place, std::string_view entry) {
-  for_each_later_path(entry, [&](std::string_view path) {
-    const std::size_t slash = path.rfind('/', path.size() - 2);
-    if (slash != std::string_view::npos)
-      events_.add(concat({place.start, path.substr(0, slash)}), LaterEvents::Kind::whole);
-    if (ends_with(path, "/"sv))
-      add_tree(place, std::string(path.substr(0, path.size() - 1)), LaterRole::folder,
-               deepest_tree);
+void LaterLook::add_later_paths(const std::string& folder, std::string_view entry) {
+  for_each_later_path(entry, [&](std::string_view name) {
+    const bool is_folder = ends_with(name, "/"sv);
+    const std::string path = concat("%/%", {folder == "/" ? std::string() : folder,
+                                            name.substr(0, name.size() - (is_folder ? 1 : 0))});
+    if (later_folder_of(path) != folder)
+      events_.add(later_folder_of(path), LaterEvents::Kind::whole);
+    if (is_folder)
+      add_tree(path, LaterRole::folder, deepest_tree);
     else
-      add(place, std::string(path), LaterRole::entry);
+      add(path, LaterRole::entry);
   });
 }
 
-void LaterLook::add_settings(const Place& place, const std::string& begin, LaterRole shared) {
-  for (const char* const file : {"config", "config.worktree"})
-    add(place, begin + file, LaterRole::settings);
-  add(place, begin + "commondir", shared);
-  events_.add(concat({place.start, begin, "info"}), LaterEvents::Kind::whole);
-  add(place, begin + "info/attributes", LaterRole::entry);
-  add_tree(place, begin + "hooks", LaterRole::hooks, deepest_hooks);
+void LaterLook::add_settings(const std::string& git, LaterRole shared) {
+  is_git_ = true;
+  directory(git);
+  events_.add(git, LaterEvents::Kind::repository);
+  for (const char* const name : {"config", "config.worktree"})
+    add(concat("%/%", {git, name}), LaterRole::settings);
+  add(git + "/commondir", shared);
+  add_tree(git + "/hooks", LaterRole::hooks, deepest_hooks);
+  // What older releases of git kept of remotes.
+  for (const char* const name : {"info", "remotes", "branches"})
+    events_.add(concat("%/%", {git, name}), LaterEvents::Kind::whole);
+  add(git + "/info/attributes", LaterRole::entry);
+  for (const char* const name : {"remotes", "branches"}) {
+    const std::string path = concat("%/%", {git, name});
+    if (add(path, LaterRole::hooks)) add_contents(path, LaterRole::folder, 1);
+  }
+  is_git_ = false;
+  if (is_repository(git)) state.repositories.insert(git);
 }
 
 // The folder of a submodule is named as a rule by its path, which may have several parts; it may
 // hold `modules` of its own.
-void LaterLook::add_repositories(const Place& place, const std::string& path, std::size_t depth,
-                                 LaterRole shared) {
-  UniqueFd fd(above_standard_streams(
-      ::openat(place.fd, path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-  if (!fd) return;
-  events_.add(place.start + path, LaterEvents::Kind::whole);
-  add(place, path, LaterRole::repository);
-  for_each_entry(std::move(fd), [&](std::string_view entry) {
-    if (repositories_ == max_repositories) return false;
-    ++repositories_;
-    const std::string whole = concat("%/%", {path, entry});
-    if (!add(place, whole, LaterRole::repository)) return true;
-    events_.add(place.start + whole, LaterEvents::Kind::repository);
-    add_settings(place, whole + '/', shared);
-    const bool is_one = files.count(concat("%%/config", {place.start, whole})) != 0;
-    if (depth > 1) add_repositories(place, is_one ? whole + "/modules" : whole, depth - 1, shared);
-    return true;
-  });
-}
-
-// Relative to the folder of the work tree; only what lies in one of the folders counts.
-void LaterLook::add_elsewhere(const std::string& path, std::string_view from, LaterRole role) {
-  const std::string found = has_nul(path) ? std::string() : path_from(path, from);
-  const auto lies_in = [&found](const std::string& folder) {
-    return found.size() > folder.size() && codeexec::is_within(found, folder);
-  };
-  if (std::none_of(folders_.begin(), folders_.end(), lies_in)) return;
-  named.insert(found);
-  const Place place = {AT_FDCWD, {}};
-  struct stat status {};
-  if (::lstat(found.c_str(), &status) != 0) return;
-  naming_ = true;
-  if (S_ISDIR(status.st_mode))
-    add_tree(place, found, LaterRole::hooks, deepest_hooks);
-  else
-    add(place, found, role);
-  naming_ = false;
-}
-
-// A push to a repository in a folder of commands runs its hooks.
-void LaterLook::add_address(const std::string& address, const std::string& tree) {
-  const std::string_view file = "file://";
-  const std::string path =
-      path_from(starts_with(address, file) ? address.substr(file.size()) : address, tree);
-  const auto lies_in = [&path](const std::string& folder) {
-    return codeexec::is_within(path, folder);
-  };
-  if (std::none_of(folders_.begin(), folders_.end(), lies_in) || repositories_ == max_repositories)
-    return;
-  ++repositories_;
-  const Place place = {AT_FDCWD, {}};
-  named.insert(path);
-  events_.add(path, LaterEvents::Kind::repository);
-  naming_ = true;
-  add_settings(place, path + '/', LaterRole::entry);
-  naming_ = false;
-}
-
-void LaterLook::add_named(const Place& place, const std::string& git, const std::string& tree) {
-  const auto config = files.find(concat("%%/config", {place.start, git}));
-  if (config == files.end() || !config->second.text) return;
-  const auto settings = read_git_settings(*config->second.text);
-  if (!settings) return;
-  for (const GitSetting& setting : *settings) {
-    if (setting.key == "core.hookspath"sv)
-      add_elsewhere(setting.value, tree, LaterRole::entry);
-    else if (is_any(setting.key, "include.path", "includeif.*.path"))
-      add_elsewhere(setting.value, place.start + git, LaterRole::entry);
-    else if (is_any(setting.key, "remote.*.url", "remote.*.pushurl"))
-      add_address(setting.value, tree);
+void LaterLook::add_repositories(const std::string& path, std::size_t depth, LaterRole shared,
+                                 std::size_t& left) {
+  is_git_ = true;
+  const bool is_folder = add(path, LaterRole::repository);
+  is_git_ = false;
+  if (!is_folder) return;
+  directory(path);
+  events_.add(path, LaterEvents::Kind::whole);
+  for (const std::string& name : names_in(path, left)) {
+    if (left == 0) {
+      state.is_whole = false;
+      return;
+    }
+    --left;
+    const std::string whole = concat("%/%", {path, name});
+    is_git_ = true;
+    const bool is_inner_folder = add(whole, LaterRole::repository);
+    is_git_ = false;
+    if (!is_inner_folder) continue;
+    add_settings(whole, shared);
+    if (depth <= 1) continue;
+    add_repositories(state.repositories.count(whole) != 0 ? whole + "/modules" : whole, depth - 1,
+                     shared, left);
   }
 }
 
-void LaterLook::add_repository(const Place& place, const std::string& git) {
-  struct stat status {};
-  if (::fstatat(place.fd, git.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return;
-  if (!S_ISDIR(status.st_mode)) {
-    add(place, git, LaterRole::git_link);
-    return;
-  }
-  events_.add(place.start + git, LaterEvents::Kind::repository);
-  add(place, git, LaterRole::repository);
-  add_settings(place, git + '/', LaterRole::entry);
-  add_repositories(place, git + "/modules", 3, LaterRole::entry);
-  add_repositories(place, git + "/worktrees", 1, LaterRole::shared);
-  add_named(place, git, parent_folder(place.start + git));
+void LaterLook::add_inner_repositories(const std::string& git) {
+  std::size_t left = max_repositories;
+  add_repositories(git + "/modules", 4, LaterRole::entry, left);
+  left = max_repositories;
+  add_repositories(git + "/worktrees", 1, LaterRole::shared, left);
 }
 
-void LaterLook::search_entries(const Place& place, const Folder& folder, DIR* listing) {
-  bool is_repository = false;
-  const dirent* entry = nullptr;
-  while (listed_ < max_listed && (entry = ::readdir(listing)) != nullptr) {
-    ++listed_;
-    const std::string_view name = entry->d_name;
-    if (is_any(name, ".", "..")) continue;
-    if (name == ".git")
-      add_repository(place, ".git");
-    else if (name == "HEAD"sv)
-      is_repository = true;
-    else if (is_later_name(name))
-      add_later_paths(place, name);
-    if ((entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN) && name != ".git"sv &&
-        folder.depth < max_depth && queue_.size() < max_folders && is_searched(name))
-      queue_.push_back({place.start + std::string(name), folder.depth + 1});
-  }
-  const auto has = [&place](const char* name) {
-    return ::faccessat(place.fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-  };
-  if (is_repository && (has("commondir") || (has("objects") && has("refs")))) {
-    add_settings(place, {}, LaterRole::entry);
-    add_repositories(place, "modules", 3, LaterRole::entry);
-    add_repositories(place, "worktrees", 1, LaterRole::shared);
-  }
+void LaterLook::add_repository(const std::string& tree) {
+  const std::string git = concat("%/.git", {tree == "/" ? std::string() : tree});
+  if (!has(tree, ".git")) return;
+  if (trees_.size() < max_named) trees_.push_back(tree);
+  is_git_ = true;
+  const bool is_folder = add(git, LaterRole::git_link);
+  is_git_ = false;
+  const auto added = state.files.find(git);
+  if (!is_folder || added == state.files.end()) return;
+  added->second.role = LaterRole::repository;
+  add_settings(git, LaterRole::entry);
+  add_inner_repositories(git);
+}
+
+void LaterLook::add_bare_repository(const std::string& folder) {
+  if (!is_repository(folder)) return;
+  add_settings(folder, LaterRole::entry);
+  add_inner_repositories(folder);
 }
 
 // Most of what is looked for is not there, so the folder is listed, unless there is too much.
 void LaterLook::search(const Folder& folder) {
+  if (state.searched.count(folder.path) != 0) return;
+  UniqueFd fd = open_later_folder(folder.path, folders_);
+  struct stat status {};
+  if (!fd || ::fstat(fd.get(), &status) != 0) return;
+  state.searched[folder.path] = {folder.depth, later_print(status).substr(0, 16)};
   events_.add(folder.path, LaterEvents::Kind::searched);
-  const int fd = ::open(folder.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  UniqueFd opened(above_standard_streams(fd));
-  if (!opened) return;
-  searched.insert(folder.path);
-  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(opened.get()));
-  if (!listing) return;
-  opened.release();
-  const Place place = {::dirfd(listing.get()), folder.path == "/" ? "/" : folder.path + "/"};
-  if (listed_ < max_listed) return search_entries(place, folder, listing.get());
-  add_repository(place, ".git");
-  add_later_paths(place, {});
+  tree_ = folder.path.size();
+  // The folder of a command may be one of hooks itself.
+  const bool is_of_hooks = folder.depth == 0 && last_name(folder.path) == "hooks" &&
+                           has(later_folder_of(folder.path), "HEAD");
+  if (is_of_hooks) add_tree(folder.path, LaterRole::hooks, deepest_hooks);
+  if (search_entries(folder, fd.get())) return;
+  state.is_whole = false;
+  add_repository(folder.path);
+  add_later_paths(folder.path, {});
+  add_bare_repository(folder.path);
+}
+
+// False: there is more than can be listed.
+bool LaterLook::search_entries(const Folder& folder, int fd) {
+  const int listed = above_standard_streams(::openat(fd, ".", listing_flags));
+  if (listed < 0) return false;
+  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(listed));
+  if (!listing) return false;
+  bool has_head = false;
+  std::vector<std::string> later;
+  const dirent* entry = nullptr;
+  while ((entry = ::readdir(listing.get())) != nullptr) {
+    if (++listed_ > max_listed) return false;
+    const std::string_view name = entry->d_name;
+    if (is_any(name, ".", "..")) continue;
+    if (is_later_name(name)) later.emplace_back(name);
+    const bool may_be_folder = entry->d_type == DT_DIR || entry->d_type == DT_UNKNOWN;
+    if (!may_be_folder || name == ".git"sv || folder.depth == max_depth || !is_searched(name))
+      continue;
+    const std::string around = folder.path == "/" ? std::string() : folder.path;
+    queue_.push_back({concat("%/%", {around, name}), folder.depth + 1});
+  }
+  for (const std::string& name : later) {
+    if (name == ".git")
+      add_repository(folder.path);
+    else if (name == "HEAD")
+      has_head = true;
+    else
+      add_later_paths(folder.path, name);
+  }
+  if (has_head) add_bare_repository(folder.path);
+  return true;
+}
+
+// Names -------------------------------------------------------------------------------------------
+
+// Settings count for all work trees, as each may be one of the repository's.
+void LaterLook::read_names(const std::string& text, const std::string& folder) {
+  const auto settings = read_git_settings(text);
+  if (!settings) return;
+  for (const GitSetting& setting : *settings) {
+    if (namings_.size() > max_named) return;
+    if (is_any(setting.key, "include.path", "includeif.*.path")) {
+      namings_.push_back({setting.value, folder, LaterRole::settings});
+    } else if (setting.key == "core.hookspath"sv) {
+      for (const std::string& tree : trees_)
+        namings_.push_back({setting.value, tree, LaterRole::entry});
+    }
+  }
+}
+
+// Of a work tree whose repository lies outside of the folders.
+void LaterLook::read_outer_names(const std::string& tree) {
+  const auto link = state.files.find(tree + "/.git");
+  constexpr std::string_view begin = "gitdir: ";
+  if (link == state.files.end() || !link->second.is_readable()) return;
+  std::string_view text = *link->second.text;
+  if (!starts_with(text, begin)) return;
+  const auto read = [this](const std::string& folder, const char* name) {
+    const auto found = canonical_path(folder);
+    const auto directory = found ? open_canonical_directory(*found) : found.failure();
+    if (!directory) return std::string();
+    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    const UniqueFd fd(above_standard_streams(::openat(directory->get(), name, flags)));
+    struct stat status {};
+    if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::string();
+    auto whole = read_to_end(fd, max_text, {});
+    return whole ? std::move(*whole) : std::string();
+  };
+  text = without_line_ends(text.substr(begin.size()));
+  const std::string own =
+      starts_with(text, "/"sv) ? std::string(text) : concat("%/%", {tree, text});
+  const std::string common = concat("%/%", {own, without_line_ends(read(own, "commondir"))});
+  read_names(read(own, "config.worktree"), own);
+  read_names(read(own, "config"), own);
+  read_names(read(common, "config"), common);
+}
+
+void LaterLook::add_named(const Naming& naming) {
+  if (naming.path.empty() || has_nul(naming.path)) return;
+  const auto path = canonical_path(naming.path, naming.folder);
+  if (!path || !lies_in_folders(*path, folders_)) return;
+  state.named.insert(*path);
+  tree_ = path->size();
+  const bool is_folder = add(*path, naming.role);
+  const auto added = state.files.find(*path);
+  if (added == state.files.end()) {
+    events_.add(later_folder_of(*path), LaterEvents::Kind::whole);
+    return;
+  }
+  if (is_folder) {
+    if (added->second.is_named) added->second.role = LaterRole::hooks;
+    add_contents(*path, LaterRole::hooks, deepest_hooks);
+  } else if (added->second.is_named && added->second.role == LaterRole::settings &&
+             added->second.is_readable()) {
+    read_names(*added->second.text, later_folder_of(*path));
+  }
+}
+
+void LaterLook::add_all_named() {
+  for (const auto& [path, file] : state.files)
+    if (file.role == LaterRole::settings && file.is_readable())
+      read_names(*file.text, later_folder_of(path));
+  for (const std::string& tree : trees_) read_outer_names(tree);
+  naming_ = true;
+  // They may name others.
+  for (std::size_t i = 0; i < namings_.size() && i < max_named * max_named; ++i)
+    add_named(Naming(namings_[i]));
 }
 
 }  // namespace inner

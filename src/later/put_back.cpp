@@ -2,9 +2,10 @@
 //
 //   what is there now     what becomes of it                            function
 //   anything              moved to the folder for the person            take_out()
-//   on another disk       copied there, then removed                    copy_out()
-//   that cannot be had    named PUT_BACK_name beside, where none of     rename_beside()
-//                         the user's tools looks for it
+//   on another disk       copied there, then removed                    take_out()
+//   that cannot be had    named PUT_BACK_name in the folder around,     rename_beside()
+//                         where none of the user's tools looks for it
+//   settings              a copy of the text is kept                    keep_text()
 //   what is gone          written beside, then renamed to its place     put_back()
 //
 // Commands that run beside may exchange any directory for a link at any moment: each is opened from
@@ -130,6 +131,17 @@ UniqueFd make_folders(int base, std::string_view path) {
   return here;
 }
 
+// 0 or errno. A directory of ours may have lost the right to be changed, by a command.
+template <class Change>
+int change_in(int directory, Change change) {
+  if (change() == 0) return 0;
+  if (errno != EACCES) return errno;
+  struct stat status {};
+  if (::fstat(directory, &status) != 0 || ::fchmod(directory, (status.st_mode & 07777) | 0700) != 0)
+    return EACCES;
+  return change() == 0 ? 0 : errno;
+}
+
 std::string error_at(const char* what, const std::string& path, int error) {
   return concat("% %: %", {what, printable(path), errno_text(error)});
 }
@@ -138,92 +150,108 @@ std::string error_at(const char* what, const std::string& path, int error) {
 
 inline namespace inner {
 
-std::string PutBack::open_folder() {
-  if (folder_fd_) return {};
-  if (folder_.empty()) return "there is no folder";
-  const UniqueFd root(above_standard_streams(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  std::string path = folder_;
-  const std::time_t now = std::time(nullptr);
-  append_all(path, "/%-%", {utc_time(now), random_hex(3)});
-  std::replace(path.begin() + static_cast<std::ptrdiff_t>(folder_.size()), path.end(), ':', '-');
-  folder_fd_ = make_folders(root.get(), path);
-  if (!folder_fd_) return error_at("cannot make", path, errno);
-  kept_in_ = std::move(path);
+UniqueFd PutBack::open_folder(const std::string& path) const {
+  return open_later_folder(path, folders_);
+}
+
+// Where what lies in a folder is kept; empty: there is no such place.
+UniqueFd PutBack::make_kept_folder(const std::string& folder) {
+  if (kept_.empty()) return {};
+  if (!kept_fd_) {
+    const UniqueFd root(above_standard_streams(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+    std::string path = concat("%/%-%", {kept_, utc_time(std::time(nullptr)), random_hex(3)});
+    std::replace(path.begin() + static_cast<std::ptrdiff_t>(kept_.size()), path.end(), ':', '-');
+    kept_fd_ = make_folders(root.get(), path);
+    if (!kept_fd_) return {};
+    kept_in_ = std::move(path);
+  }
+  return make_folders(kept_fd_.get(), folder);
+}
+
+std::string PutBack::rename_beside(int directory, const std::string& path, std::size_t tree) {
+  constexpr std::size_t longest = 100;
+  const Split split(path);
+  const auto around = open_folder(path.substr(0, std::max<std::size_t>(tree, 1)));
+  if (!around) return error_at("cannot open the folder of", path, errno);
+  const std::string name =
+      concat("PUT_BACK_%_%", {random_hex(3), utf8_prefix(split.name, longest)});
+  const int error = change_in(directory, [&] {
+    return ::renameat(directory, split.name.c_str(), around.get(), name.c_str());
+  });
+  if (error != 0) return error_at("cannot rename", path, error);
+  beside_.push_back(concat("%/%", {path.substr(0, tree), name}));
   return {};
 }
 
-std::string PutBack::rename_beside(int directory, const std::string& path) {
+std::string PutBack::take_out(const std::string& path, std::size_t tree) {
   const Split split(path);
+  const UniqueFd directory = open_folder(split.folder);
+  if (!directory) return error_at("cannot open the folder of", path, errno);
+  const UniqueFd to = make_kept_folder(split.folder);
+  if (!to) return rename_beside(directory.get(), path, tree);
+  const int error = change_in(directory.get(), [&] {
+    return ::renameat(directory.get(), split.name.c_str(), to.get(), split.name.c_str());
+  });
+  if (error == 0 || error == ENOENT) return {};
+  if (error != EXDEV || Copier().copy(directory.get(), split.name, to.get()) != 0) {
+    remove_copied(to.get(), split.name);
+    return rename_beside(directory.get(), path, tree);
+  }
+  return remove_copied(directory.get(), split.name) == 0
+             ? std::string()
+             : rename_beside(directory.get(), path, tree);
+}
+
+std::string PutBack::keep_text(const std::string& path, std::size_t tree, const LaterFile& file) {
+  const Split split(path);
+  if (const UniqueFd to = make_kept_folder(split.folder))
+    return write_new(to.get(), split.name, file);
   const std::string name = concat("PUT_BACK_%_%", {random_hex(3), split.name});
-  if (::renameat(directory, split.name.c_str(), directory, name.c_str()) != 0)
-    return error_at("cannot rename", path, errno);
-  beside_.push_back(concat("%/%", {split.folder, name}));
-  return {};
+  const std::string around = path.substr(0, std::max<std::size_t>(tree, 1));
+  const UniqueFd directory = open_folder(around);
+  if (!directory) return error_at("cannot open the folder of", path, errno);
+  beside_.push_back(concat("%/%", {around, name}));
+  return write_new(directory.get(), name, file);
 }
 
-std::string PutBack::take_out(const std::string& path) {
-  const Split split(path);
-  const auto directory = open_canonical_directory(split.folder);
-  if (!directory) return directory.error().message;
-  if (!open_folder().empty()) return rename_beside(directory->get(), path);
-  const UniqueFd to = make_folders(folder_fd_.get(), split.folder);
-  if (!to) return rename_beside(directory->get(), path);
-  if (::renameat(directory->get(), split.name.c_str(), to.get(), split.name.c_str()) == 0)
-    return {};
-  if (errno == ENOENT) return {};
-  if (errno != EXDEV || Copier().copy(directory->get(), split.name, to.get()) != 0)
-    return rename_beside(directory->get(), path);
-  const int error = remove_copied(directory->get(), split.name);
-  return error == 0 ? std::string() : rename_beside(directory->get(), path);
-}
-
-std::string PutBack::keep_copy(const std::string& path) {
-  const Split split(path);
-  const auto directory = open_canonical_directory(split.folder);
-  if (!directory) return directory.error().message;
-  if (!open_folder().empty()) return {};
-  const UniqueFd to = make_folders(folder_fd_.get(), split.folder);
-  if (to) Copier().copy(directory->get(), split.name, to.get());
-  return {};
+// A file or a link that is not there yet.
+std::string PutBack::write_new(int in, const std::string& name, const LaterFile& file) {
+  const int made = change_in(in, [&] {
+    if (S_ISLNK(file.mode)) return ::symlinkat(file.text->c_str(), in, name.c_str());
+    const UniqueFd out(above_standard_streams(
+        ::openat(in, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
+    if (!out) return -1;
+    errno = write_all(out.get(), *file.text);
+    return errno == 0 ? ::fchmod(out.get(), file.mode & 07777) : -1;
+  });
+  if (made == 0) return {};
+  ::unlinkat(in, name.c_str(), 0);
+  return error_at("cannot write", name, made);
 }
 
 bool PutBack::put_back(const std::string& path, const LaterFile& file, std::string& problem) {
   const Split split(path);
-  const auto directory = open_canonical_directory(split.folder);
+  const UniqueFd directory = open_folder(split.folder);
   if (!directory) {
-    if (directory.error().system_error == ENOENT) return false;
-    problem = directory.error().message;
+    if (errno == ENOENT || errno == ENOTDIR) return false;
+    problem = error_at("cannot open the folder of", path, errno);
     return true;
   }
-  const int in = directory->get();
-  const auto fail = [&] { problem = error_at("cannot put back", path, errno); };
+  const int in = directory.get();
   if (S_ISDIR(file.mode)) {
-    if (::mkdirat(in, split.name.c_str(), file.mode & 0777) != 0 && errno != EEXIST) fail();
-    return true;
-  }
-  if (!file.text) {
-    problem = concat("cannot put back %: it was not kept, as it is large or no regular file",
-                     {printable(path)});
+    const int error = change_in(in, [&] {
+      return ::mkdirat(in, split.name.c_str(), file.mode & 07777) == 0 || errno == EEXIST ? 0 : -1;
+    });
+    const UniqueFd folder = open_folder(path);
+    if (error != 0 || !folder || ::fchmod(folder.get(), file.mode & 07777) != 0)
+      problem = error_at("cannot put back", path, error != 0 ? error : errno);
     return true;
   }
   const std::string name = concat(".put-back-%", {random_hex(8)});
-  if (S_ISLNK(file.mode)) {
-    if (::symlinkat(file.text->c_str(), in, name.c_str()) != 0) return fail(), true;
-  } else {
-    const UniqueFd out(above_standard_streams(
-        ::openat(in, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600)));
-    if (!out) return fail(), true;
-    errno = write_all(out.get(), *file.text);
-    if (errno != 0 || ::fchmod(out.get(), file.mode & 07777) != 0) {
-      fail();
-      ::unlinkat(in, name.c_str(), 0);
-      return true;
-    }
-  }
-  if (::renameat(in, name.c_str(), in, split.name.c_str()) != 0) {
-    fail();
-    ::unlinkat(in, name.c_str(), 0);
-  }
+  problem = write_new(in, name, file);
+  if (!problem.empty() || ::renameat(in, name.c_str(), in, split.name.c_str()) == 0) return true;
+  problem = error_at("cannot put back", path, errno);
+  ::unlinkat(in, name.c_str(), 0);
   return true;
 }
 

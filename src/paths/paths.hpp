@@ -63,9 +63,17 @@ class PathRules {
   // Files below writable roots that may be read and not changed: those whose path, relative to any
   // of these roots, `is_kept`, unless they are in `open`, which are paths as there or absolute, or
   // "." for all. By their names alone, for permission().
-  void keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open);
+  //   `watch` is called before a file is written; what it returns, after that: it says what of the
+  //   write does not stay, or nothing.
+  void keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open,
+            Function<Function<std::string()>(const std::string& directory)> watch);
   // Whether a canonical path is one of those.
   bool keeps(std::string_view canonical_path) const noexcept;
+  Function<std::string()> watch_write(const std::string& directory) const {
+    return watch_(directory);
+  }
+  // The same for other roots, which are canonical.
+  PathRules with_roots(std::vector<Root> roots) const;
 
   // The directory a command starts in: `work_dir`, looked up from `base` when it is relative, or
   // `base` itself when it is empty (an empty base is the caller's current directory). It must be
@@ -87,6 +95,7 @@ class PathRules {
   std::vector<Root> roots_ = {};
   bool (*is_kept_)(std::string_view path) = nullptr;
   std::vector<std::string> open_ = {};
+  Function<Function<std::string()>(const std::string& directory)> watch_ = {};
 };
 
 // Whether this canonical path is of a kind that tools make anew whenever they need it, so that it

@@ -222,9 +222,17 @@ Permission PathRules::permission(std::string_view canonical_path) const noexcept
                                                                         : root->permission;
 }
 
-void PathRules::keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open) {
+void PathRules::keep(bool (*is_kept)(std::string_view path), std::vector<std::string> open,
+                     Function<Function<std::string()>(const std::string& directory)> watch) {
   is_kept_ = is_kept;
   open_ = std::move(open);
+  watch_ = std::move(watch);
+}
+
+PathRules PathRules::with_roots(std::vector<Root> roots) const {
+  PathRules rules = *this;
+  rules.roots_ = std::move(roots);
+  return rules;
 }
 
 bool PathRules::keeps(std::string_view canonical_path) const noexcept {

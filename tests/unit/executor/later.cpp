@@ -248,6 +248,11 @@ TEST_CASE("what runs later is put back before the result is given") {
       "cp evil .git/hooks/pre-push",
       "rm .git/hooks/pre-push",
       "chmod 600 .git/hooks/pre-push",
+      "cp evil .git/hooks/pre-commit; chmod 311 .git/hooks",
+      "cp evil .git/hooks/pre-commit; chmod 555 .git/hooks; chmod 555 .git",
+      "cp evil .git/hooks/pre-commit; chmod 0 .git/hooks",
+      "echo x > .vscode/tasks.json; chmod 0 .vscode",
+      "mkdir -p sub/.vscode; echo x > sub/.vscode/tasks.json; chmod 311 sub",
       "mv .git/hooks .git/h; mkdir .git/hooks; cp evil .git/hooks/pre-commit; rm -r .git/h",
       "mv .git/hooks .git/h; ln -s h .git/hooks; cp evil .git/h/pre-commit; rm -r .git/h",
       "rm .git/hooks/pre-push; mkfifo .git/hooks/pre-push",
@@ -312,10 +317,11 @@ TEST_CASE("what runs later is put back before the result is given") {
     }
     CHECK_MESSAGE(!r.put_back.empty(), describe(r));
     CHECK(note_of(r, "put back as it was, since the user's own tools run it later: ") != "");
-    CHECK(note_of(r, "what runs later is not as it was") == "");
+    CHECK_MESSAGE(note_of(r, "what runs later is not as it was") == "", describe(r));
     const std::string now = project.state();
     // What is beside is the command's; an empty folder runs nothing.
-    if (!support::has(plant, ".github")) CHECK_MESSAGE(now == project.before, describe(r));
+    if (!support::has(plant, ".github") && !support::has(plant, "311 sub"))
+      CHECK_MESSAGE(now == project.before, describe(r));
     CHECK(here.run("true").put_back.empty());
     as_user(project.workspace(), "git status >/dev/null; git commit -q --allow-empty -m x; cd sub");
     CHECK(!support::exists(project.place / "ran"));
@@ -531,6 +537,166 @@ TEST_CASE("what runs later: folders that are unlike others") {
   CHECK(contains(planted(project.workspace(), "rm -rf .git; mkfifo .git"),
                  project.workspace() + "/.git"));
   CHECK(!support::exists(project.workspace() + "/.git"));
+}
+
+TEST_CASE("what runs later: no link leads this program to what commands cannot read") {
+  if (!git_is_here()) return;
+  const Project project;
+  const std::string home = project.place.directory("home");
+  project.place.directory("home/.config/git");
+  project.place.file("home/.config/git/credentials", "https://me:hunter2@example.org");
+  const LocalExecutor here = make(project.options);
+  if (!contains(here.sandbox_report().enforced, "put_back")) return;
+  CHECK(here.run("mkdir c; ln -s " + home + "/.config c/.config").succeeded());
+  CHECK(here.run("cd c; rm .config; mkdir -p .config/git").succeeded());
+  CHECK(!support::exists(project.workspace() + "/c/.config/git/credentials"));
+  CHECK(here.run("ln -s " + home + "/.config/git .vscode/g; mkdir -p .claude; ln -s " + home +
+                 " .claude/home")
+            .succeeded());
+  CHECK(support::read_file(home + "/.config/git/credentials") == "https://me:hunter2@example.org");
+  // One that takes the place of a folder at any moment.
+  codeexec::Execution swapping =
+      here.start(Command::shell("ln -s " + home +
+                                "/.config l; while :; do mkdir .config; mkdir .config/git; rmdir "
+                                ".config/git .config; ln -s " +
+                                home + "/.config .config; rm .config; done 2> /dev/null"));
+  for (int i = 0; i < 30; ++i) {
+    here.run("mkdir n" + std::to_string(i));
+    CHECK(as_user(project.workspace(), "grep -rl hunter2 . || :") == "");
+  }
+  swapping.cancel();
+  swapping.wait();
+}
+
+TEST_CASE("what runs later: what an attacker found") {
+  if (!git_is_here()) return;
+  struct Found {
+    const char* first;
+    const char* second;
+    const char* user;
+  };
+  const Found all[] = {
+      // Naming a file does not exempt it.
+      {"git init -q new; git -C new config core.fsmonitor ../evil; git remote add x ./new/.git", "",
+       "cd new; git status"},
+      {"git init -q new; git -C new config core.fsmonitor ../evil; "
+       "git config include.path ../new/.git/config",
+       "", "cd new; git status"},
+      // What was moved from a folder of its own.
+      {"git init -q new; mkdir new/.githooks; cp evil new/.githooks/pre-commit; "
+       "git -C new commit -q --allow-empty -m x",
+       "rm -rf .git/hooks; mv new/.githooks .git/hooks", "git commit -q --allow-empty -m x"},
+      {"git clone -q . new; mkdir new/.vscode/s; echo x > new/.vscode/s/tasks.json",
+       "rm -r .vscode; mv new/.vscode .", "test ! -e .vscode/s || touch ../ran"},
+      // Files .git that lead to what is no submodule's.
+      {"mkdir -p a/b/c/d/e/.git/modules; git init -q --bare a/b/c/d/e/.git/modules/x; "
+       "git -C a/b/c/d/e/.git/modules/x config core.fsmonitor ../evil; mkdir new; "
+       "echo 'gitdir: ../a/b/c/d/e/.git/modules/x' > new/.git",
+       "", "cd new; git status"},
+      {"mkdir -p .git/worktrees/x; git init -q --bare .git/worktrees/x/y; "
+       "git -C .git/worktrees/x/y config core.fsmonitor ../evil; mkdir new; "
+       "echo 'gitdir: ../.git/worktrees/x/y' > new/.git",
+       "", "cd new; git status"},
+      {"mkdir -p r/.git/modules; git init -q --bare r/.git/modules/x; ln -s r l; mkdir new; "
+       "echo 'gitdir: ../l/.git/modules/x' > new/.git",
+       "git -C r/.git/modules/x config core.fsmonitor ../evil; rm l; mkdir -p q/w/e; mv r q/w/e/r; "
+       "ln -s q/w/e/r l",
+       "cd new; git status"},
+      // A repository to push to.
+      {"mkdir -p q/w/e/r/t; git init -q --bare q/w/e/r/t/a; cp evil "
+       "q/w/e/r/t/a/hooks/post-receive; "
+       "git remote add up ./q/w/e/r/t/a",
+       "", "git push -q up trunk"},
+      {"git init -q --bare a; cp evil a/hooks/post-receive; git remote add up ./a", "",
+       "git push -q up trunk"},
+      {"mkdir -p q/w/e/r/t; git init -q --bare q/w/e/r/t/a; cp evil "
+       "q/w/e/r/t/a/hooks/post-receive; "
+       "mkdir -p .git/remotes; echo 'URL: ./q/w/e/r/t/a' > .git/remotes/up",
+       "", "git push -q up trunk"},
+      // A folder that only looks like a clone, or one of old.
+      {"mkdir -p new/.git new/.vscode; echo x > new/.vscode/tasks.json", "",
+       "test ! -e new/.vscode/tasks.json || touch ../ran"},
+      {"git init -q new; git init -q --bare new/b; cp evil new/b/hooks/reference-transaction", "",
+       "git -C new/b branch x trunk"},
+      // Bounds.
+      {"cd .git/hooks; seq 3000 | xargs touch; cp ../../evil pre-commit", "",
+       "git commit -q --allow-empty -m x"},
+      {"mkdir .claude; cd .claude; for i in $(seq 90); do head -c 250000 /dev/zero > $i; done",
+       "git init -q new; git -C new config core.fsmonitor ../evil", "cd new; git status"},
+      {"git init -q modules/x; git -C modules/x config core.worktree ../../../../out", "",
+       "test \"$(git -C modules/x config core.worktree)\" != ../../../../out || touch ../ran"},
+  };
+  for (const Found& found : all) {
+    CAPTURE(std::string(found.first));
+    const Project project;
+    const LocalExecutor here = make(project.options);
+    if (!contains(here.sandbox_report().enforced, "put_back")) return;
+    here.run(found.first);
+    here.run(found.second);
+    as_user(project.workspace(), "(" + std::string(found.user) + ") > /dev/null 2>&1 || :");
+    CHECK(!support::exists(project.place / "ran"));
+  }
+}
+
+TEST_CASE("what runs later: hooks that the user's settings name") {
+  if (!git_is_here()) return;
+  const Project project;
+  as_user(project.workspace(),
+          "mkdir myhooks; git config core.hooksPath myhooks; cp .gitignore x 2> /dev/null || :; "
+          "git worktree add -q ../tree; mkdir ../tree/myhooks");
+  LocalOptions options = project.options;
+  for (const std::string& workspace : {project.workspace(), project.place / "tree"}) {
+    options.workspace = workspace;
+    const LocalExecutor here = make(options);
+    if (!contains(here.sandbox_report().enforced, "put_back")) return;
+    const Result r = here.run("printf '#!/bin/sh\ntouch " + project.place / "ran" +
+                              "\n' > myhooks/pre-commit; chmod +x myhooks/pre-commit");
+    CHECK(r.put_back == Strings{workspace + "/myhooks/pre-commit"});
+    const auto written = here.files().write("myhooks/pre-commit", "x");
+    CHECK(!written);
+    CHECK(!support::exists(workspace + "/myhooks/pre-commit"));
+  }
+}
+
+TEST_CASE("what runs later: nothing of the user's is lost") {
+  if (!git_is_here()) return;
+  const Project project;
+  LocalOptions options = project.options;
+  options.put_back_dir = options.workspace + "/kept";  // cannot be used
+  const LocalExecutor here = make(options);
+  if (!contains(here.sandbox_report().enforced, "put_back")) return;
+  const std::string name(250, 'x');
+  as_user(project.workspace(), "echo mine > .vscode/" + name);
+  here.run("git config alias.mine '!true'; echo theirs > .vscode/" + name);
+  CHECK(support::read_file(project.workspace() + "/.vscode/" + name) == "mine\n");
+  CHECK(as_user(project.workspace(), "grep -l theirs PUT_BACK_*; grep -c mine PUT_BACK_*_config") !=
+        "");
+  // Repositories that take the place of others stay whole.
+  as_user(
+      project.workspace(),
+      "git -c protocol.file.allow=always submodule -q add ../project part; git commit -qm part; "
+      "git worktree add -q w");
+  const char* const scripts[] = {
+      "rm -rf part; git rm -q --cached part; git clone -q . part; cd part; "
+      "git -c user.name=a -c user.email=b commit -q --allow-empty -m new",
+      "git worktree remove w; git init -q w; cd w; "
+      "git -c user.name=a -c user.email=b commit -q --allow-empty -m new",
+      "git worktree add -q -b other x/w; git -C x/w status",
+      "git init -q sub/own; git -C sub/own -c user.name=a -c user.email=b commit -q --allow-empty "
+      "-m 1; "
+      "git -c protocol.file.allow=always submodule -q add ./sub/own sub/own; git submodule -q "
+      "absorbgitdirs sub/own",
+  };
+  for (const char* const script : scripts) {
+    CAPTURE(std::string(script));
+    const Result r = here.run(script);
+    CHECK_MESSAGE(r.succeeded(), describe(r));
+    CHECK_MESSAGE(r.put_back.empty(), describe(r));
+  }
+  CHECK(as_user(project.workspace(),
+                "git -C part log --format=%s -1; git -C w log --format=%s -1; "
+                "git -C x/w rev-parse --abbrev-ref HEAD; git -C sub/own log --format=%s -1") ==
+        "new\nnew\nother\n1\n");
 }
 
 TEST_CASE("what runs later is known by its name") {

@@ -143,7 +143,8 @@ TEST_CASE("what starts programs does not come through, wherever it stands") {
   std::vector<std::string> names;
   const auto safe = [&names](const std::string& before, const std::string& now) {
     names.clear();
-    return codeexec::safe_git_settings(before, now, false, names);
+    return codeexec::safe_git_settings(
+        before, now, [](codeexec::GitPlace, const std::string&) { return true; }, names);
   };
   const std::string before = "[core]\n\tpager = less\n[user]\n\tname = a\n";
   CHECK(safe(before, before) == before);
