@@ -47726,7 +47726,7 @@ void LaterEvents::watch(const std::string& path, std::uint32_t events, Kind kind
   if (number >= 0)
     kinds_[number] = std::max(kinds_.emplace(number, kind).first->second, kind);
   else
-    failed_ = errno != ENOENT && errno != ENOTDIR && errno != EACCES;
+    failed_ = errno != ENOENT && errno != ENOTDIR;
 }
 
 void LaterEvents::add(const std::string& path, Kind kind) {
@@ -69805,6 +69805,8 @@ constexpr Remedy option_remedies[] = {
     {"directory", "use --workspace DIR, or --allowed-paths DIR..."},
     {"root", "use --allowed-paths DIR..."},
     {"roots", "use --allowed-paths DIR..."},
+    {"path", "did you mean --allowed-paths?"},
+    {"paths", "did you mean --allowed-paths?"},
     {"project", "use --workspace DIR, or --allowed-paths DIR..."},
     {"pwd", "use --workspace DIR"},
     {"workdir", "use --workspace DIR"},

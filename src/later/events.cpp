@@ -42,7 +42,7 @@ void LaterEvents::watch(const std::string& path, std::uint32_t events, Kind kind
   if (number >= 0)
     kinds_[number] = std::max(kinds_.emplace(number, kind).first->second, kind);
   else
-    failed_ = errno != ENOENT && errno != ENOTDIR && errno != EACCES;
+    failed_ = errno != ENOENT && errno != ENOTDIR;
 }
 
 void LaterEvents::add(const std::string& path, Kind kind) {

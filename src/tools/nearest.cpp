@@ -89,6 +89,8 @@ constexpr Remedy option_remedies[] = {
     {"directory", "use --workspace DIR, or --allowed-paths DIR..."},
     {"root", "use --allowed-paths DIR..."},
     {"roots", "use --allowed-paths DIR..."},
+    {"path", "did you mean --allowed-paths?"},
+    {"paths", "did you mean --allowed-paths?"},
     {"project", "use --workspace DIR, or --allowed-paths DIR..."},
     {"pwd", "use --workspace DIR"},
     {"workdir", "use --workspace DIR"},

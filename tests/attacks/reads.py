@@ -126,7 +126,7 @@ def two_runs(first_script, second_script, prepare=None, more=()):
         first = Case.command(case)
         case.file("ws/first.sh", lines + first_script + "\n")
         case.finish(case.popen(first + ["--run", "sh ./first.sh"]))
-        case.file("ws/attack.sh", lines + "echo attack-begins\n" + second_script + "\n")
+        case.script_file(lines + "echo attack-begins\n" + second_script + "\n")
         options = [word.replace("$WS", case.path("ws")) for word in more]
         return case.finish(case.popen(Case.command(case, [*options, "--run", "sh ./attack.sh"])))
     return run

@@ -193,7 +193,7 @@ def swap_grant(case):
     first = Case.command(case)
     case.file("ws/first.sh", f"rmdir granted; ln -s {case.path('out')} granted\n")
     case.finish(case.popen(first + ["--run", "sh ./first.sh"]))
-    case.file("ws/attack.sh", "echo attack-begins; echo x > canary; echo x > granted/canary\n")
+    case.script_file("echo attack-begins; echo x > canary; echo x > granted/canary\n")
     second = [word for word in first]
     second[second.index("--allowed-paths") + 1 : second.index("--timeout")] = [
         case.path("ws"), case.path("ws/granted")]

@@ -82,6 +82,8 @@ inline const std::vector<Kind>& kinds() {
       {SYS_dup3, "dup3", {EMFILE, EBUSY}},
       {SYS_fcntl, "fcntl", {EMFILE, EINVAL}},
       {SYS_eventfd2, "eventfd2", {EMFILE, ENFILE, ENOMEM}},
+      {SYS_inotify_init1, "inotify_init1", {EMFILE, ENFILE, ENOMEM}},
+      {SYS_inotify_add_watch, "inotify_add_watch", {ENOSPC, ENOMEM, EACCES}},
       {SYS_signalfd4, "signalfd4", {EMFILE, ENFILE, ENOMEM}},
       {SYS_pidfd_open, "pidfd_open", {EMFILE, ENFILE, ENOMEM, ENOSYS}},
       {SYS_pidfd_send_signal, "pidfd_send_signal", {ENOSYS, EINVAL}},

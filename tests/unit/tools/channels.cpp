@@ -54,6 +54,11 @@ TEST_CASE("what is typed into a background shell is judged, and nothing of it ge
       CHECK(has(message, "Nothing was typed: "));
     }
     if (terminal) {
+      // Before its prompt ctrl-c would end it.
+      Json prompt = shell_arguments(id);
+      prompt.set("screen", true);
+      prompt.set("wait_for", "[#$]");
+      server.use("get_background_shell_output", prompt);
       CHECK(has(server.error_of("write_background_shell", typing(id, "ls")), "not finished"));
       server.use("write_background_shell", typing(id, "", {"up"}));
       CHECK(has(server.error_of("write_background_shell", typing(id, "", {"enter"})), "ctrl-c"));
@@ -71,30 +76,29 @@ TEST_CASE("what is typed into a background shell is judged, and nothing of it ge
 
 namespace {
 
-bool changed_together(const std::string& one, const std::string& other) {
-  struct stat first {};
-  struct stat second {};
-  REQUIRE(::stat(one.c_str(), &first) == 0);
-  REQUIRE(::stat(other.c_str(), &second) == 0);
+// Whether files that are changed from now on have a later time than this one: the clock that dates
+// them goes on in steps.
+bool is_of_the_past(const std::string& path) {
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  timespec now{};
 #if defined(__APPLE__)
-  const timespec& a = first.st_ctimespec;
-  const timespec& b = second.st_ctimespec;
+  const timespec& changed = status.st_ctimespec;
+  ::clock_gettime(CLOCK_REALTIME, &now);
 #else
-  const timespec& a = first.st_ctim;
-  const timespec& b = second.st_ctim;
+  const timespec& changed = status.st_ctim;
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
 #endif
-  return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+  return now.tv_sec > changed.tv_sec ||
+         (now.tv_sec == changed.tv_sec && now.tv_nsec > changed.tv_nsec);
 }
 
 }  // namespace
 
 TEST_CASE("a file that a tool has written is judged when a command runs it") {
   const TempDir place;
-  const TempDir other;
-  // The clock of files goes on before the server starts.
   support::write_file(place / "person.sh", "touch made\n");
-  do support::write_file(other / "later", "");
-  while (changed_together(place / "person.sh", other / "later"));
+  REQUIRE(support::comes_true([&] { return is_of_the_past(place / "person.sh"); }));
   Server server(
       Strings{"--workspace", place.path(), "--blocked-commands", "(touch made|git push)"});
   const std::pair<const char*, const char*> files[] = {
