@@ -47568,7 +47568,8 @@ class LaterEvents {
   bool counts(const void* event) const;
 
   UniqueFd fd_ = {};
-  bool failed_ = false;  // the system has no more of them
+  bool failed_ = false;   // the system has no more of them
+  std::size_t most_ = 0;  // of the user's, whose other programs need them, too
   std::map<int, Kind> kinds_ = {};
 };
 
@@ -47710,7 +47711,7 @@ constexpr std::uint32_t of_files =
 
 bool is_name_of_git(std::string_view name) {
   return is_any(name, "config", "config.worktree", "commondir", "hooks", "info", "modules",
-                "worktrees");
+                "worktrees", "remotes", "branches");
 }
 
 }  // namespace
@@ -47718,7 +47719,12 @@ bool is_name_of_git(std::string_view name) {
 CODEEXEC_INNER {
 
 LaterEvents::LaterEvents()
-    : fd_(above_standard_streams(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK))) {}
+    : fd_(above_standard_streams(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK))) {
+  constexpr std::size_t most = 16384;
+  const auto limit = read_whole_file("/proc/sys/fs/inotify/max_user_watches", 100, "limit");
+  std::size_t at = 0;
+  if (limit) most_ = std::min<std::size_t>(read_digits(*limit, at, 10, 10) / 8, most);
+}
 
 void LaterEvents::watch(const std::string& path, std::uint32_t events, Kind kind) {
   if (!works()) return;
@@ -47727,6 +47733,8 @@ void LaterEvents::watch(const std::string& path, std::uint32_t events, Kind kind
     kinds_[number] = std::max(kinds_.emplace(number, kind).first->second, kind);
   else
     failed_ = errno != ENOENT && errno != ENOTDIR;
+  failed_ = failed_ || kinds_.size() > most_;
+  if (failed_) fd_.reset();
 }
 
 void LaterEvents::add(const std::string& path, Kind kind) {
@@ -48291,6 +48299,7 @@ class LaterKeeper {
     bool has_failed = false;
   };
 
+  void take(LaterState&& state);
   void finish(Result& result);
   void prepare(Comparison& step) const;
   void compare(Comparison& step);
@@ -48344,6 +48353,13 @@ bool LaterKeeper::is_new_folder(const std::string& path) const {
   return folders_.size() < most_folders;
 }
 
+// Folders that were searched once are not new later on.
+void LaterKeeper::take(LaterState&& state) {
+  if (before_.searched.size() < 2 * LaterLook::max_folders)
+    for (const auto& [path, folder] : before_.searched) state.searched.emplace(path, folder);
+  before_ = std::move(state);
+}
+
 void LaterKeeper::begin(const std::string& work_dir) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (has_to_finish_) {
@@ -48353,7 +48369,7 @@ void LaterKeeper::begin(const std::string& work_dir) {
   const bool is_new = is_new_folder(work_dir);
   if (is_new) folders_.push_back(work_dir);
   if (running_ == 0 && (events_.happened() || !looked_ || is_new)) {
-    before_ = LaterLook(folders_, before_, events_).state;
+    take(LaterLook(folders_, before_, events_).state);
     looked_ = true;
   } else if (is_new) {
     LaterState now = LaterLook(folders_, before_, events_).state;
@@ -48609,8 +48625,7 @@ void LaterKeeper::prepare(Comparison& step) const {
 }
 
 // Both looks are in the order of their paths, so one pass over both finds what differs. What stays
-// is what the next command finds; of the rest, what was there before. Folders that were searched
-// once are not new later on.
+// is what the next command finds; of the rest, what was there before.
 void LaterKeeper::compare(Comparison& step) {
   prepare(step);
   LaterFiles known;
@@ -48631,10 +48646,8 @@ void LaterKeeper::compare(Comparison& step) {
   }
   if (before_.is_whole && !step.now.is_whole)
     step.changes.problems.push_back("there is more than can be looked at");
-  if (before_.searched.size() < 2 * LaterLook::max_folders)
-    for (const auto& [path, folder] : before_.searched) step.now.searched.emplace(path, folder);
   step.now.files = std::move(known);
-  before_ = std::move(step.now);
+  take(std::move(step.now));
 }
 
 std::string shortened(const std::vector<std::string>& paths) {

@@ -26,7 +26,7 @@ constexpr std::uint32_t of_files =
 
 bool is_name_of_git(std::string_view name) {
   return is_any(name, "config", "config.worktree", "commondir", "hooks", "info", "modules",
-                "worktrees");
+                "worktrees", "remotes", "branches");
 }
 
 }  // namespace
@@ -34,7 +34,12 @@ bool is_name_of_git(std::string_view name) {
 inline namespace inner {
 
 LaterEvents::LaterEvents()
-    : fd_(above_standard_streams(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK))) {}
+    : fd_(above_standard_streams(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK))) {
+  constexpr std::size_t most = 16384;
+  const auto limit = read_whole_file("/proc/sys/fs/inotify/max_user_watches", 100, "limit");
+  std::size_t at = 0;
+  if (limit) most_ = std::min<std::size_t>(read_digits(*limit, at, 10, 10) / 8, most);
+}
 
 void LaterEvents::watch(const std::string& path, std::uint32_t events, Kind kind) {
   if (!works()) return;
@@ -43,6 +48,8 @@ void LaterEvents::watch(const std::string& path, std::uint32_t events, Kind kind
     kinds_[number] = std::max(kinds_.emplace(number, kind).first->second, kind);
   else
     failed_ = errno != ENOENT && errno != ENOTDIR;
+  failed_ = failed_ || kinds_.size() > most_;
+  if (failed_) fd_.reset();
 }
 
 void LaterEvents::add(const std::string& path, Kind kind) {

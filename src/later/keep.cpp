@@ -84,6 +84,7 @@ class LaterKeeper {
     bool has_failed = false;
   };
 
+  void take(LaterState&& state);
   void finish(Result& result);
   void prepare(Comparison& step) const;
   void compare(Comparison& step);
@@ -137,6 +138,13 @@ bool LaterKeeper::is_new_folder(const std::string& path) const {
   return folders_.size() < most_folders;
 }
 
+// Folders that were searched once are not new later on.
+void LaterKeeper::take(LaterState&& state) {
+  if (before_.searched.size() < 2 * LaterLook::max_folders)
+    for (const auto& [path, folder] : before_.searched) state.searched.emplace(path, folder);
+  before_ = std::move(state);
+}
+
 void LaterKeeper::begin(const std::string& work_dir) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (has_to_finish_) {
@@ -146,7 +154,7 @@ void LaterKeeper::begin(const std::string& work_dir) {
   const bool is_new = is_new_folder(work_dir);
   if (is_new) folders_.push_back(work_dir);
   if (running_ == 0 && (events_.happened() || !looked_ || is_new)) {
-    before_ = LaterLook(folders_, before_, events_).state;
+    take(LaterLook(folders_, before_, events_).state);
     looked_ = true;
   } else if (is_new) {
     LaterState now = LaterLook(folders_, before_, events_).state;
@@ -402,8 +410,7 @@ void LaterKeeper::prepare(Comparison& step) const {
 }
 
 // Both looks are in the order of their paths, so one pass over both finds what differs. What stays
-// is what the next command finds; of the rest, what was there before. Folders that were searched
-// once are not new later on.
+// is what the next command finds; of the rest, what was there before.
 void LaterKeeper::compare(Comparison& step) {
   prepare(step);
   LaterFiles known;
@@ -424,10 +431,8 @@ void LaterKeeper::compare(Comparison& step) {
   }
   if (before_.is_whole && !step.now.is_whole)
     step.changes.problems.push_back("there is more than can be looked at");
-  if (before_.searched.size() < 2 * LaterLook::max_folders)
-    for (const auto& [path, folder] : before_.searched) step.now.searched.emplace(path, folder);
   step.now.files = std::move(known);
-  before_ = std::move(step.now);
+  take(std::move(step.now));
 }
 
 std::string shortened(const std::vector<std::string>& paths) {

@@ -79,7 +79,8 @@ class LaterEvents {
   bool counts(const void* event) const;
 
   UniqueFd fd_ = {};
-  bool failed_ = false;  // the system has no more of them
+  bool failed_ = false;   // the system has no more of them
+  std::size_t most_ = 0;  // of the user's, whose other programs need them, too
   std::map<int, Kind> kinds_ = {};
 };
 
