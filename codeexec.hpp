@@ -47538,6 +47538,7 @@ using LaterFiles = std::map<std::string, LaterFile, std::less<>>;
 struct LaterState {
   LaterFiles files = {};
   std::map<std::string, LaterFolder> searched = {};
+  std::vector<std::string> trees = {};      // folders with a .git
   std::set<std::string> named = {};         // by settings and links: files and folders
   std::set<std::string> repositories = {};  // the folders that are ones, with their settings
   std::set<std::string> overfull = {};      // of a folder that runs later, with too many entries
@@ -47633,6 +47634,7 @@ class LaterLook {
   void add_bare_repository(const std::string& folder);
   void search(const Folder& folder);
   bool search_entries(const Folder& folder, int fd);
+  void add_naming(Naming naming);
   void add_all_named();
   void read_names(const std::string& text, const std::string& folder);
   void read_outer_names(const std::string& tree);
@@ -47642,7 +47644,6 @@ class LaterLook {
   const LaterState& before_;
   LaterEvents& events_;
   std::vector<Folder> queue_ = {};
-  std::vector<std::string> trees_ = {};  // folders with a .git
   std::vector<Naming> namings_ = {};
   std::string opened_ = {};  // the path of the directory below, which was opened last
   UniqueFd opened_fd_ = {};
@@ -47685,9 +47686,153 @@ using IsSafePlace = FunctionRef<bool(GitPlace kind, const std::string& value)>;
 std::string safe_git_settings(std::string_view before, std::string_view now, IsSafePlace is_safe,
                               std::vector<std::string>& names);
 
+// Whether a path is one of the folders, or lies in one.
+bool lies_in_later_folders(std::string_view path, const std::vector<std::string>& folders);
+
+// Whether a file .git leads to what a repository keeps for a submodule or a linked worktree.
+bool leads_to_own_repository(const LaterState& state, const std::string& path,
+                             const LaterFile& file);
+
+// Settings of git, for what their values name.
+struct GitSettingsFile {
+  const std::string& path;
+  std::size_t tree;
+  Clock::time_point begin;  // of the step: a value can be made to take long, and is not safe then
+};
+bool is_safe_git_place(const LaterState& state, const std::vector<std::string>& folders,
+                       const GitSettingsFile& file, GitPlace kind, const std::string& value);
+
 // The absolute path that a text names from a folder, by the text alone: empty when links could lead
 // elsewhere, as `..` stands behind a name in it.
 std::string path_by_text(std::string_view text, std::string_view folder);
+
+}  // inner
+
+// later/addresses.cpp -----------------------------------------------------------------------------
+// Where settings of git lead: whether a repository or a work tree that a command names is one
+// whose hooks and settings are kept.
+//
+// A push to a repository in a folder of commands runs its hooks, so it must be one that the look
+// has found. A path is only known by a look if no link lies in it, as a later command could turn
+// that.
+
+namespace {
+
+// The path that a text names from a folder, by the text alone.
+std::string written_path(std::string_view text, const std::string& folder) {
+  std::string path = starts_with(text, "/"sv) || folder == "/" ? std::string() : folder;
+  while (!text.empty()) {
+    const std::string_view part = take_part(text, '/');
+    if (part == ".."sv)
+      path.resize(std::min(path.rfind('/'), path.size()));
+    else if (!part.empty() && part != "."sv)
+      append_all(path, "/%", {part});
+  }
+  return path;
+}
+
+// The same, if no link leads elsewhere.
+std::string plain_path(std::string_view text, const std::string& folder) {
+  const std::string path = written_path(text, folder);
+  const auto found = canonical_path(text, folder);
+  return found && *found == path ? path : std::string();
+}
+
+class GitPlaces {
+ public:
+  GitPlaces(const LaterState& state, const std::vector<std::string>& folders)
+      : state_(state), folders_(folders) {}
+
+  bool is_safe_work_tree(const std::string& value, const std::string& git) const {
+    return git.find("/.git/modules/") != std::string::npos && lies_here(plain_path(value, git));
+  }
+  bool is_safe_address(std::string_view address, const std::string& git,
+                       const std::string& tree) const;
+
+ private:
+  bool lies_here(std::string_view path) const { return lies_in_later_folders(path, folders_); }
+  bool is_safe_repository(std::string_view text, const std::string& folder) const;
+
+  const LaterState& state_;
+  const std::vector<std::string>& folders_;
+};
+
+bool GitPlaces::is_safe_repository(std::string_view text, const std::string& folder) const {
+  const std::string written = written_path(text, folder);
+  for (const std::string_view kernel : {"/proc"sv, "/dev"sv, "/sys"sv})
+    if (codeexec::is_within(written, kernel)) return false;
+  const std::string path = plain_path(text, folder);
+  if (path.empty()) {
+    // Links neither in a folder of commands nor into one are the user's.
+    const auto place = canonical_path(text, folder);
+    return place && !lies_here(*place) && !lies_here(written);
+  }
+  struct stat status {};
+  const bool is_word = text.find('/') == std::string_view::npos;
+  if (!lies_here(path) || (is_word && ::lstat(path.c_str(), &status) != 0)) return true;
+  const auto link = state_.files.find(path + "/.git");
+  return state_.repositories.count(path) != 0 || state_.repositories.count(path + "/.git") != 0 ||
+         (link != state_.files.end() && leads_to_own_repository(state_, link->first, link->second));
+}
+
+// A word may be a remote's name. A path counts from the work tree where git is called, which may be
+// a linked one, or that of a submodule.
+bool GitPlaces::is_safe_address(std::string_view address, const std::string& git,
+                                const std::string& tree) const {
+  constexpr std::string_view file = "file://";
+  if (starts_with(address, file)) {
+    address.remove_prefix(file.size());
+    if (!starts_with(address, "/"sv) || address.find('%') != std::string_view::npos) return false;
+  } else if (address.find(':') < address.find('/')) {
+    return true;
+  }
+  if (starts_with(address, "/"sv)) return is_safe_repository(address, "/");
+  if (!is_safe_repository(address, tree)) return false;
+  const bool is_inner = git.find("/.git/") != std::string::npos;
+  for (const std::string& one : state_.trees) {
+    struct stat status {};
+    const auto link = state_.files.find(one + "/.git");
+    const bool may_be_its = is_inner || link == state_.files.end() || !S_ISDIR(link->second.mode);
+    if (may_be_its && ::lstat(written_path(address, one).c_str(), &status) == 0 &&
+        !is_safe_repository(address, one))
+      return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+bool lies_in_later_folders(std::string_view path, const std::vector<std::string>& folders) {
+  return std::any_of(folders.begin(), folders.end(), [path](const std::string& folder) {
+    return codeexec::is_within(path, folder);
+  });
+}
+
+// What the look has found to be a repository's folder, through no link.
+bool leads_to_own_repository(const LaterState& state, const std::string& path,
+                             const LaterFile& file) {
+  constexpr std::string_view begin = "gitdir: ";
+  if (!file.is_readable() || !starts_with(*file.text, begin) || has_nul(*file.text)) return false;
+  const std::string_view text =
+      without_line_ends(std::string_view(*file.text).substr(begin.size()));
+  const std::string git = path_by_text(text, later_folder_of(path));
+  return text.find('\n') == std::string_view::npos && state.repositories.count(git) != 0 &&
+         (git.find("/.git/modules/") != std::string::npos ||
+          git.find("/worktrees/") != std::string::npos);
+}
+
+bool is_safe_git_place(const LaterState& state, const std::vector<std::string>& folders,
+                       const GitSettingsFile& file, GitPlace kind, const std::string& value) {
+  constexpr std::chrono::milliseconds longest(500);
+  if (Clock::now() - file.begin > longest) return false;
+  const GitPlaces places(state, folders);
+  const std::string git = later_folder_of(file.path);
+  if (kind == GitPlace::work_tree) return places.is_safe_work_tree(value, git);
+  return places.is_safe_address(value, git,
+                                file.path.substr(0, std::max<std::size_t>(file.tree, 1)));
+}
 
 }  // inner
 
@@ -48297,11 +48442,13 @@ class LaterKeeper {
     PutBack put_back;
     LaterChanges changes = {};
     bool has_failed = false;
+    Clock::time_point begin = Clock::now();
   };
 
   void take(LaterState&& state);
   void finish(Result& result);
   void prepare(Comparison& step) const;
+  void take_links(Comparison& step);
   void compare(Comparison& step);
   // Each returns whether a path stays as it is now, and does what is to be done otherwise.
   // `before` and `now` are null where it is in one of the two looks only.
@@ -48311,6 +48458,7 @@ class LaterKeeper {
   bool judge_gone(Comparison& step, const std::string& path, const LaterFile& before);
   bool judge_other(Comparison& step, const std::string& path, const LaterFile& before,
                    const LaterFile& now);
+  void thin_out(Comparison& step, const std::string& path, const LaterFile& now);
   bool judge_folder(Comparison& step, const std::string& path, const LaterFile& before,
                     const LaterFile& now);
   bool comes_through(Comparison& step, const std::string& path, const LaterFile& now);
@@ -48325,9 +48473,6 @@ class LaterKeeper {
   bool is_new_tree(const Comparison& step, const std::string& tree) const {
     return before_.searched.count(tree) == 0 || step.replaced.count(tree) != 0;
   }
-  bool leads_to_own(const LaterState& state, const std::string& path, const LaterFile& file) const;
-  bool is_safe_place(const Comparison& step, const std::string& path, std::size_t tree,
-                     GitPlace kind, const std::string& value) const;
   void report(const Comparison& step, Result& result) const;
 
   std::mutex mutex_ = {};
@@ -48336,6 +48481,7 @@ class LaterKeeper {
   std::string kept_;
   LaterEvents events_ = {};
   LaterState before_ = {};
+  std::set<std::string> seen_ = {};  // folders that were searched at any time
   std::size_t running_ = 0;
   bool looked_ = false;
   bool has_to_finish_ = false;  // an end was not, or could not put back all
@@ -48353,11 +48499,12 @@ bool LaterKeeper::is_new_folder(const std::string& path) const {
   return folders_.size() < most_folders;
 }
 
-// Folders that were searched once are not new later on.
+// Folders that were searched once are no clones later on; one that is being made while other
+// commands run still is.
 void LaterKeeper::take(LaterState&& state) {
-  if (before_.searched.size() < 2 * LaterLook::max_folders)
-    for (const auto& [path, folder] : before_.searched) state.searched.emplace(path, folder);
   before_ = std::move(state);
+  if (running_ > 1 || seen_.size() > 2 * LaterLook::max_folders) return;
+  for (const auto& [path, folder] : before_.searched) seen_.insert(path);
 }
 
 void LaterKeeper::begin(const std::string& work_dir) {
@@ -48392,7 +48539,9 @@ bool LaterKeeper::is_open(const std::string& path) const {
 }
 
 bool LaterKeeper::take_out(Comparison& step, const std::string& path, const LaterFile& now) {
-  std::string problem = step.put_back.take_out(path, now.tree);
+  std::string problem = is_one_of(path, folders_)
+                            ? concat("% is a folder of commands", {printable(path)})
+                            : step.put_back.take_out(path, now.tree);
   const bool is_done = problem.empty();
   if (!is_done) step.changes.problems.push_back(std::move(problem));
   step.has_failed = step.has_failed || !is_done;
@@ -48421,47 +48570,11 @@ bool LaterKeeper::restore(Comparison& step, const std::string& path, const Later
   return true;
 }
 
-// A word may be a remote's name; what names a path in a folder of commands must be a repository
-// that is looked at, as a push to it runs its hooks.
-bool LaterKeeper::is_safe_place(const Comparison& step, const std::string& path, std::size_t tree,
-                                GitPlace kind, const std::string& value) const {
-  const std::string git = later_folder_of(path);
-  const auto lies_here = [this](const std::string& place) {
-    return std::any_of(folders_.begin(), folders_.end(), [&place](const std::string& folder) {
-      return codeexec::is_within(place, folder);
-    });
-  };
-  if (kind == GitPlace::work_tree) {
-    const auto place = canonical_path(value, git);
-    return git.find("/.git/modules/") != std::string::npos && place && lies_here(*place);
-  }
-  std::string_view address = value;
-  constexpr std::string_view file = "file://";
-  if (starts_with(address, file))
-    address.remove_prefix(file.size());
-  else if (address.find(':') < address.find('/'))
-    return true;
-  for (const std::string& base : {path.substr(0, tree), git}) {
-    const auto place = canonical_path(address, base);
-    if (!place || !lies_here(*place)) continue;
-    struct stat status {};
-    const bool is_word = address.find('/') == std::string_view::npos;
-    if (is_word && ::lstat(place->c_str(), &status) != 0) continue;
-    const auto link = step.now.files.find(*place + "/.git");
-    const bool is_known =
-        step.now.repositories.count(*place) != 0 ||
-        step.now.repositories.count(*place + "/.git") != 0 ||
-        (link != step.now.files.end() && leads_to_own(step.now, link->first, link->second));
-    if (!is_known && (is_word || base != git)) return false;
-  }
-  return true;
-}
-
 std::optional<bool> LaterKeeper::judge_settings(Comparison& step, const std::string& path,
                                                 const LaterFile* before, const LaterFile& now) {
   if (!now.is_readable() || (before && !before->is_readable())) return {};
   const auto is_safe = [&](GitPlace kind, const std::string& value) {
-    return is_safe_place(step, path, now.tree, kind, value);
+    return is_safe_git_place(step.now, folders_, {path, now.tree, step.begin}, kind, value);
   };
   std::vector<std::string> names;
   std::string text = safe_git_settings(
@@ -48480,21 +48593,11 @@ std::optional<bool> LaterKeeper::judge_settings(Comparison& step, const std::str
   }
   LaterFile safe = now;
   safe.text = new_shared<const std::string>(std::move(text));
+  const std::size_t problems = step.changes.problems.size();
   restore(step, path, safe);
+  // A disk may be full. Without settings git runs nothing of them.
+  if (step.changes.problems.size() != problems) take_out(step, path, now);
   return false;
-}
-
-// What the look has found to be a repository's folder, through no link.
-bool LaterKeeper::leads_to_own(const LaterState& state, const std::string& path,
-                               const LaterFile& file) const {
-  constexpr std::string_view begin = "gitdir: ";
-  if (!file.is_readable() || !starts_with(*file.text, begin) || has_nul(*file.text)) return false;
-  const std::string_view text =
-      without_line_ends(std::string_view(*file.text).substr(begin.size()));
-  const std::string git = path_by_text(text, later_folder_of(path));
-  return text.find('\n') == std::string_view::npos && state.repositories.count(git) != 0 &&
-         (git.find("/.git/modules/") != std::string::npos ||
-          git.find("/worktrees/") != std::string::npos);
 }
 
 bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const LaterFile& now) {
@@ -48505,7 +48608,7 @@ bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const
       if (S_ISDIR(now.mode)) step.changes.changed.push_back(path);
       return S_ISDIR(now.mode);
     case LaterRole::git_link:
-      return leads_to_own(step.now, path, now);
+      return leads_to_own_repository(step.now, path, now);
     case LaterRole::shared:
       return now.is_readable() && is_any(*now.text, "../..\n", "../..");
     case LaterRole::settings:
@@ -48520,9 +48623,6 @@ bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const
 }
 
 bool LaterKeeper::judge_new(Comparison& step, const std::string& path, const LaterFile& now) {
-  // What nothing named before may have been there; what names it now is judged itself.
-  if (now.is_named && before_.named.count(path) == 0 && !lies_below_any(path, before_.named))
-    return true;
   const bool is_moved = !now.is_named && is_new_tree(step, path.substr(0, now.tree)) &&
                         step.lost.count(movable_identity(path, now)) != 0;
   if (is_moved || comes_through(step, path, now)) return true;
@@ -48533,21 +48633,40 @@ bool LaterKeeper::judge_new(Comparison& step, const std::string& path, const Lat
 }
 
 bool LaterKeeper::judge_gone(Comparison& step, const std::string& path, const LaterFile& before) {
-  if (step.found.count(movable_identity(path, before)) != 0) return true;
+  const std::string tree = path.substr(0, before.tree);
+  const bool is_tree_gone = step.now.searched.count(tree) == 0 || step.replaced.count(tree) != 0;
+  if (is_tree_gone && step.found.count(movable_identity(path, before)) != 0) return true;
   if (before.role != LaterRole::repository) return !restore(step, path, before);
   step.removed.insert(path);
   step.changes.changed.push_back(path);
   return true;
 }
 
+// Of a folder with too many entries, those that were not there before: they go one by one, as what
+// was there may be hidden from commands, or too large to be put back.
+void LaterKeeper::thin_out(Comparison& step, const std::string& path, const LaterFile& now) {
+  constexpr std::size_t most = 20'000;
+  std::vector<std::string> names;
+  UniqueFd fd = open_later_folder(path, folders_);
+  if (!fd) return;
+  for_each_entry(std::move(fd), [&names](const char* name) {
+    names.emplace_back(name);
+    return names.size() < most;
+  });
+  step.changes.put_back.push_back(path);
+  for (const std::string& name : names) {
+    const std::string whole = concat("%/%", {path, name});
+    if (before_.files.count(whole) == 0 && !ends_with(name, ".sample"sv) && name != "worktrees")
+      take_out(step, whole, now);
+  }
+}
+
 // Its rights count, too: hooks in a folder that cannot be entered do not run.
 bool LaterKeeper::judge_folder(Comparison& step, const std::string& path, const LaterFile& before,
                                const LaterFile& now) {
-  if (step.now.overfull.count(path) != 0 && before_.overfull.count(path) == 0 &&
-      !take_out(step, path, now))
-    return false;
-  if (before.mode == now.mode && step.taken.count(path) == 0) return true;
-  return !restore(step, path, before);
+  if (step.now.overfull.count(path) != 0 && before_.overfull.count(path) == 0)
+    thin_out(step, path, now);
+  return before.mode == now.mode || !restore(step, path, before);
 }
 
 bool LaterKeeper::judge_other(Comparison& step, const std::string& path, const LaterFile& before,
@@ -48576,11 +48695,12 @@ bool LaterKeeper::judge(Comparison& step, const std::string& path, const LaterFi
   if (!before && !now) return true;
   const bool is_same = before && now && before->print == now->print;
   const bool leads_away = is_same && now->role == LaterRole::git_link &&
-                          leads_to_own(before_, path, *before) &&
-                          !leads_to_own(step.now, path, *now);
+                          leads_to_own_repository(before_, path, *before) &&
+                          !leads_to_own_repository(step.now, path, *now);
   const bool is_overfull = is_same && step.now.overfull.count(path) != 0;
   if (is_same && !leads_away && !is_overfull && step.taken.empty()) return true;
   if (lies_below_any(path, step.removed)) return true;
+  if (!before && step.taken.count(path) != 0) return false;
   if (lies_below_any(path, step.taken)) {
     if (!before) return false;
     return !restore(step, path, *before);
@@ -48588,6 +48708,10 @@ bool LaterKeeper::judge(Comparison& step, const std::string& path, const LaterFi
   if (is_same && !leads_away && !is_overfull) return true;
   // What nothing names any more, and what is beyond a bound now, may still be there.
   if (!now && LaterLook::is_there(path, *before)) return false;
+  // What nothing named before may have been there; what names it now is judged itself.
+  const bool is_named_first = !before && now->is_named && before_.named.count(path) == 0 &&
+                              !lies_below_any(path, before_.named);
+  if (is_named_first) return true;
   if (is_open(path)) {
     step.changes.changed.push_back(path);
     return true;
@@ -48619,15 +48743,36 @@ void LaterKeeper::prepare(Comparison& step) const {
     step.found.insert(movable_identity(path, file));
     const bool is_tree =
         ends_with(path, "/.git"sv) && path.size() == file.tree + 5 &&
-        (step.now.repositories.count(path) != 0 || leads_to_own(step.now, path, file));
-    if (is_tree) step.clones.insert(tree);
+        (step.now.repositories.count(path) != 0 || leads_to_own_repository(step.now, path, file));
+    if (is_tree && (seen_.count(tree) == 0 || step.replaced.count(tree) != 0))
+      step.clones.insert(tree);
+  }
+}
+
+// A folder that has become a link to a deeper one would no longer be searched.
+void LaterKeeper::take_links(Comparison& step) {
+  for (const auto& [path, folder] : before_.searched) {
+    struct stat status {};
+    if (step.now.searched.count(path) != 0 || ::lstat(path.c_str(), &status) != 0 ||
+        !S_ISLNK(status.st_mode) || is_open(path))
+      continue;
+    const auto found = canonical_path(path);
+    if (found && (!lies_in_later_folders(*found, folders_) || step.now.searched.count(*found) != 0))
+      continue;
+    LaterFile link;
+    link.tree = later_folder_of(path).size();
+    if (take_out(step, path, link)) step.changes.put_back.push_back(path);
   }
 }
 
 // Both looks are in the order of their paths, so one pass over both finds what differs. What stays
 // is what the next command finds; of the rest, what was there before.
 void LaterKeeper::compare(Comparison& step) {
+  for (auto* const paths :
+       {&step.replaced, &step.clones, &step.removed, &step.taken, &step.lost, &step.found})
+    paths->clear();
   prepare(step);
+  take_links(step);
   LaterFiles known;
   auto before = before_.files.begin();
   auto now = step.now.files.begin();
@@ -48644,17 +48789,15 @@ void LaterKeeper::compare(Comparison& step) {
     if (has_before) ++before;
     if (has_now) ++now;
   }
-  if (before_.is_whole && !step.now.is_whole)
-    step.changes.problems.push_back("there is more than can be looked at");
   step.now.files = std::move(known);
   take(std::move(step.now));
 }
 
 std::string shortened(const std::vector<std::string>& paths) {
   constexpr std::size_t most = 10;
-  std::vector<std::string> first(
+  const std::vector<std::string> first(
       paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(std::min(paths.size(), most)));
-  std::string text = joined(first, ", "sv);
+  std::string text = printable(joined(first, ", "sv));
   if (paths.size() > most) append_all(text, " and % more", {paths.size() - most});
   return text;
 }
@@ -48679,7 +48822,7 @@ void LaterKeeper::report(const Comparison& step, Result& result) const {
     if (!changes.settings.empty())
       append_all(note, " (settings that may start programs: %)", {shortened(changes.settings)});
     if (!step.put_back.kept_in().empty())
-      append_all(note, "; the command's version is in %", {step.put_back.kept_in()});
+      append_all(note, "; the command's version is in %", {printable(step.put_back.kept_in())});
     if (!step.put_back.beside().empty())
       append_all(note, "; the command's version is %", {shortened(step.put_back.beside())});
     note +=
@@ -48705,8 +48848,18 @@ void LaterKeeper::finish(Result& result) {
   for (const std::string& folder : folders_)
     if (codeexec::is_within(kept, folder)) kept.clear();
   Comparison step(kept, folders_);
-  step.now = LaterLook(folders_, before_, events_).state;
-  compare(step);
+  // What is taken out may have kept others from being seen.
+  const bool was_whole = before_.is_whole;
+  bool is_whole = true;
+  for (int left = 4; left > 0; --left) {
+    const std::size_t done = step.changes.put_back.size();
+    step.now = LaterLook(folders_, before_, events_).state;
+    is_whole = step.now.is_whole && step.now.overfull.size() <= before_.overfull.size();
+    compare(step);
+    if (is_whole || step.changes.put_back.size() == done) break;
+  }
+  if (was_whole && !is_whole && !before_.is_whole)
+    step.changes.problems.push_back("there is more than can be looked at");
   has_to_finish_ = step.has_failed;
   report(step, result);
 }
@@ -48725,8 +48878,12 @@ struct LaterCommand {
 std::string default_folder() {
   const char* const state = std::getenv("XDG_STATE_HOME");
   if (state && *state == '/') return concat("%/codeexec/put-back", {state});
+  // It must be there.
   const char* const home = std::getenv("HOME");
-  return home && *home == '/' ? concat("%/.local/state/codeexec/put-back", {home}) : std::string();
+  struct stat status {};
+  return home && *home == '/' && ::stat(home, &status) == 0
+             ? concat("%/.local/state/codeexec/put-back", {home})
+             : std::string();
 }
 
 // Relative to a root and in it, or absolute.
@@ -48789,6 +48946,7 @@ namespace {
 
 constexpr std::size_t deepest_tree = 8;
 constexpr std::size_t deepest_hooks = 3;
+constexpr std::chrono::milliseconds longest_naming(500);
 constexpr int listing_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 struct CloseListing {
@@ -48810,6 +48968,19 @@ std::string later_print(const struct stat& status) {
                                  number(changed.tv_sec),  number(changed.tv_nsec)};
   const std::size_t size = S_ISDIR(status.st_mode) ? 3 : std::size(print);
   return std::string(reinterpret_cast<const char*>(print), size * sizeof print[0]);
+}
+
+// Of a folder: another one may get its number when it is gone, but not when it was made.
+std::string folder_identity(int fd, const struct stat& status) {
+  std::string identity = later_print(status).substr(0, 16);
+#if defined(STATX_BTIME)
+  struct statx more {};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &more) == 0)
+    append_all(identity, "%.%", {more.stx_btime.tv_sec, more.stx_btime.tv_nsec});
+#else
+  (void)fd;
+#endif
+  return identity;
 }
 
 std::string last_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -48930,9 +49101,11 @@ std::shared_ptr<const std::string> LaterLook::text_of(int in, const std::string&
                                                       const std::string& print) {
   const auto known = before_.files.find(path);
   if (known != before_.files.end() && known->second.print == print) return known->second.text;
-  const auto take = [this](std::string text) -> std::shared_ptr<const std::string> {
+  // Settings have room of their own, which other files cannot take.
+  const std::size_t most = is_git_ ? 2 * max_texts : max_texts;
+  const auto take = [this, most](std::string text) -> std::shared_ptr<const std::string> {
+    if (texts_ + text.size() > most) return nullptr;
     texts_ += text.size();
-    if (texts_ > max_texts) return nullptr;
     return new_shared<const std::string>(std::move(text));
   };
   if (S_ISLNK(status.st_mode)) {
@@ -48974,6 +49147,9 @@ bool LaterLook::add(const std::string& path, LaterRole role) {
         (known == before_.files.end() || known->second.print != file.print))
       events_.add_file(path);
     file.text = text_of(in, name, path, status, file.print);
+    if (S_ISLNK(status.st_mode) && file.text)
+      add_naming({*file.text, later_folder_of(path),
+                  role == LaterRole::settings ? role : LaterRole::entry});
   }
   state.files.emplace(path, std::move(file));
   return is_folder;
@@ -49012,11 +49188,14 @@ void LaterLook::add_contents(const std::string& path, LaterRole role, std::size_
       if (inner.role == LaterRole::entry) inner.role = LaterRole::folder;
       add_contents(whole, LaterRole::folder, depth - 1);
     }
-    const auto added = state.files.find(whole);
-    if (role == LaterRole::hooks && added != state.files.end() && S_ISLNK(added->second.mode) &&
-        added->second.text)
-      namings_.push_back({*added->second.text, path, LaterRole::entry});
   }
+}
+
+void LaterLook::add_naming(Naming naming) {
+  if (namings_.size() < max_named)
+    namings_.push_back(std::move(naming));
+  else
+    state.is_whole = false;
 }
 
 void LaterLook::add_later_paths(const std::string& folder, std::string_view entry) {
@@ -49063,13 +49242,14 @@ void LaterLook::add_repositories(const std::string& path, std::size_t depth, Lat
   if (!is_folder) return;
   directory(path);
   events_.add(path, LaterEvents::Kind::whole);
-  for (const std::string& name : names_in(path, left)) {
-    if (left == 0) {
-      state.is_whole = false;
-      return;
-    }
-    --left;
+  for (const std::string& name : names_in(path, max_listed)) {
     const std::string whole = concat("%/%", {path, name});
+    const bool is_known = before_.files.count(whole) != 0;
+    if (left == 0 && !is_known) {
+      state.is_whole = false;
+      continue;
+    }
+    if (!is_known) --left;
     is_git_ = true;
     const bool is_inner_folder = add(whole, LaterRole::repository);
     is_git_ = false;
@@ -49091,7 +49271,10 @@ void LaterLook::add_inner_repositories(const std::string& git) {
 void LaterLook::add_repository(const std::string& tree) {
   const std::string git = concat("%/.git", {tree == "/" ? std::string() : tree});
   if (!has(tree, ".git")) return;
-  if (trees_.size() < max_named) trees_.push_back(tree);
+  if (state.trees.size() < max_named)
+    state.trees.push_back(tree);
+  else
+    state.is_whole = false;
   is_git_ = true;
   const bool is_folder = add(git, LaterRole::git_link);
   is_git_ = false;
@@ -49114,7 +49297,7 @@ void LaterLook::search(const Folder& folder) {
   UniqueFd fd = open_later_folder(folder.path, folders_);
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return;
-  state.searched[folder.path] = {folder.depth, later_print(status).substr(0, 16)};
+  state.searched[folder.path] = {folder.depth, folder_identity(fd.get(), status)};
   events_.add(folder.path, LaterEvents::Kind::searched);
   tree_ = folder.path.size();
   // The folder of a command may be one of hooks itself.
@@ -49124,6 +49307,7 @@ void LaterLook::search(const Folder& folder) {
   if (search_entries(folder, fd.get())) return;
   state.is_whole = false;
   add_repository(folder.path);
+  if (folder.depth > 0) return;
   add_later_paths(folder.path, {});
   add_bare_repository(folder.path);
 }
@@ -49167,12 +49351,11 @@ void LaterLook::read_names(const std::string& text, const std::string& folder) {
   const auto settings = read_git_settings(text);
   if (!settings) return;
   for (const GitSetting& setting : *settings) {
-    if (namings_.size() > max_named) return;
     if (is_any(setting.key, "include.path", "includeif.*.path")) {
-      namings_.push_back({setting.value, folder, LaterRole::settings});
+      add_naming({setting.value, folder, LaterRole::settings});
     } else if (setting.key == "core.hookspath"sv) {
-      for (const std::string& tree : trees_)
-        namings_.push_back({setting.value, tree, LaterRole::entry});
+      for (const std::string& tree : state.trees)
+        add_naming({setting.value, tree, LaterRole::entry});
     }
   }
 }
@@ -49184,7 +49367,7 @@ void LaterLook::read_outer_names(const std::string& tree) {
   if (link == state.files.end() || !link->second.is_readable()) return;
   std::string_view text = *link->second.text;
   if (!starts_with(text, begin)) return;
-  const auto read = [this](const std::string& folder, const char* name) {
+  const auto read = [](const std::string& folder, const char* name) {
     const auto found = canonical_path(folder);
     const auto directory = found ? open_canonical_directory(*found) : found.failure();
     if (!directory) return std::string();
@@ -49206,14 +49389,20 @@ void LaterLook::read_outer_names(const std::string& tree) {
 
 void LaterLook::add_named(const Naming& naming) {
   if (naming.path.empty() || has_nul(naming.path)) return;
-  const auto path = canonical_path(naming.path, naming.folder);
+  std::string name = naming.path;
+  const char* const home = std::getenv("HOME");
+  if (home && starts_with(name, "~/"sv)) name.replace(0, 1, home);
+  const auto path = canonical_path(name, naming.folder);
   if (!path || !lies_in_folders(*path, folders_)) return;
   state.named.insert(*path);
-  tree_ = path->size();
+  tree_ = later_folder_of(*path).size();
   const bool is_folder = add(*path, naming.role);
   const auto added = state.files.find(*path);
   if (added == state.files.end()) {
-    events_.add(later_folder_of(*path), LaterEvents::Kind::whole);
+    // The first folder around that is there says when it comes.
+    std::string around = later_folder_of(*path);
+    while (directory(around) < 0 && around.size() > 1) around = later_folder_of(around);
+    events_.add(around, LaterEvents::Kind::whole);
     return;
   }
   if (is_folder) {
@@ -49229,11 +49418,23 @@ void LaterLook::add_all_named() {
   for (const auto& [path, file] : state.files)
     if (file.role == LaterRole::settings && file.is_readable())
       read_names(*file.text, later_folder_of(path));
-  for (const std::string& tree : trees_) read_outer_names(tree);
+  for (const std::string& tree : state.trees) read_outer_names(tree);
   naming_ = true;
-  // They may name others.
-  for (std::size_t i = 0; i < namings_.size() && i < max_named * max_named; ++i)
+  // What was named before comes first; names may lead to others. A path can be made to take long.
+  const auto begin = Clock::now();
+  for (const std::string& path : before_.named) {
+    const auto known = before_.files.find(path);
+    const bool is_settings =
+        known != before_.files.end() && known->second.role == LaterRole::settings;
+    add_named({path, "/", is_settings ? LaterRole::settings : LaterRole::entry});
+  }
+  for (std::size_t i = 0; i < namings_.size(); ++i) {
+    if (Clock::now() - begin > longest_naming) {
+      state.is_whole = false;
+      return;
+    }
     add_named(Naming(namings_[i]));
+  }
 }
 
 }  // inner
@@ -69818,8 +70019,7 @@ constexpr Remedy option_remedies[] = {
     {"directory", "use --workspace DIR, or --allowed-paths DIR..."},
     {"root", "use --allowed-paths DIR..."},
     {"roots", "use --allowed-paths DIR..."},
-    {"path", "did you mean --allowed-paths?"},
-    {"paths", "did you mean --allowed-paths?"},
+    {"paths", "use --allowed-paths DIR..."},
     {"project", "use --workspace DIR, or --allowed-paths DIR..."},
     {"pwd", "use --workspace DIR"},
     {"workdir", "use --workspace DIR"},

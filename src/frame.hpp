@@ -401,6 +401,7 @@
 #include "audit/record.cpp"
 #include "audit/syslog.cpp"
 
+#include "later/addresses.cpp"
 #include "later/events.cpp"
 #include "later/git_settings.cpp"
 #include "later/keep.cpp"

@@ -82,11 +82,13 @@ class LaterKeeper {
     PutBack put_back;
     LaterChanges changes = {};
     bool has_failed = false;
+    Clock::time_point begin = Clock::now();
   };
 
   void take(LaterState&& state);
   void finish(Result& result);
   void prepare(Comparison& step) const;
+  void take_links(Comparison& step);
   void compare(Comparison& step);
   // Each returns whether a path stays as it is now, and does what is to be done otherwise.
   // `before` and `now` are null where it is in one of the two looks only.
@@ -96,6 +98,7 @@ class LaterKeeper {
   bool judge_gone(Comparison& step, const std::string& path, const LaterFile& before);
   bool judge_other(Comparison& step, const std::string& path, const LaterFile& before,
                    const LaterFile& now);
+  void thin_out(Comparison& step, const std::string& path, const LaterFile& now);
   bool judge_folder(Comparison& step, const std::string& path, const LaterFile& before,
                     const LaterFile& now);
   bool comes_through(Comparison& step, const std::string& path, const LaterFile& now);
@@ -110,9 +113,6 @@ class LaterKeeper {
   bool is_new_tree(const Comparison& step, const std::string& tree) const {
     return before_.searched.count(tree) == 0 || step.replaced.count(tree) != 0;
   }
-  bool leads_to_own(const LaterState& state, const std::string& path, const LaterFile& file) const;
-  bool is_safe_place(const Comparison& step, const std::string& path, std::size_t tree,
-                     GitPlace kind, const std::string& value) const;
   void report(const Comparison& step, Result& result) const;
 
   std::mutex mutex_ = {};
@@ -121,6 +121,7 @@ class LaterKeeper {
   std::string kept_;
   LaterEvents events_ = {};
   LaterState before_ = {};
+  std::set<std::string> seen_ = {};  // folders that were searched at any time
   std::size_t running_ = 0;
   bool looked_ = false;
   bool has_to_finish_ = false;  // an end was not, or could not put back all
@@ -138,11 +139,12 @@ bool LaterKeeper::is_new_folder(const std::string& path) const {
   return folders_.size() < most_folders;
 }
 
-// Folders that were searched once are not new later on.
+// Folders that were searched once are no clones later on; one that is being made while other
+// commands run still is.
 void LaterKeeper::take(LaterState&& state) {
-  if (before_.searched.size() < 2 * LaterLook::max_folders)
-    for (const auto& [path, folder] : before_.searched) state.searched.emplace(path, folder);
   before_ = std::move(state);
+  if (running_ > 1 || seen_.size() > 2 * LaterLook::max_folders) return;
+  for (const auto& [path, folder] : before_.searched) seen_.insert(path);
 }
 
 void LaterKeeper::begin(const std::string& work_dir) {
@@ -177,7 +179,9 @@ bool LaterKeeper::is_open(const std::string& path) const {
 }
 
 bool LaterKeeper::take_out(Comparison& step, const std::string& path, const LaterFile& now) {
-  std::string problem = step.put_back.take_out(path, now.tree);
+  std::string problem = is_one_of(path, folders_)
+                            ? concat("% is a folder of commands", {printable(path)})
+                            : step.put_back.take_out(path, now.tree);
   const bool is_done = problem.empty();
   if (!is_done) step.changes.problems.push_back(std::move(problem));
   step.has_failed = step.has_failed || !is_done;
@@ -206,47 +210,11 @@ bool LaterKeeper::restore(Comparison& step, const std::string& path, const Later
   return true;
 }
 
-// A word may be a remote's name; what names a path in a folder of commands must be a repository
-// that is looked at, as a push to it runs its hooks.
-bool LaterKeeper::is_safe_place(const Comparison& step, const std::string& path, std::size_t tree,
-                                GitPlace kind, const std::string& value) const {
-  const std::string git = later_folder_of(path);
-  const auto lies_here = [this](const std::string& place) {
-    return std::any_of(folders_.begin(), folders_.end(), [&place](const std::string& folder) {
-      return codeexec::is_within(place, folder);
-    });
-  };
-  if (kind == GitPlace::work_tree) {
-    const auto place = canonical_path(value, git);
-    return git.find("/.git/modules/") != std::string::npos && place && lies_here(*place);
-  }
-  std::string_view address = value;
-  constexpr std::string_view file = "file://";
-  if (starts_with(address, file))
-    address.remove_prefix(file.size());
-  else if (address.find(':') < address.find('/'))
-    return true;
-  for (const std::string& base : {path.substr(0, tree), git}) {
-    const auto place = canonical_path(address, base);
-    if (!place || !lies_here(*place)) continue;
-    struct stat status {};
-    const bool is_word = address.find('/') == std::string_view::npos;
-    if (is_word && ::lstat(place->c_str(), &status) != 0) continue;
-    const auto link = step.now.files.find(*place + "/.git");
-    const bool is_known =
-        step.now.repositories.count(*place) != 0 ||
-        step.now.repositories.count(*place + "/.git") != 0 ||
-        (link != step.now.files.end() && leads_to_own(step.now, link->first, link->second));
-    if (!is_known && (is_word || base != git)) return false;
-  }
-  return true;
-}
-
 std::optional<bool> LaterKeeper::judge_settings(Comparison& step, const std::string& path,
                                                 const LaterFile* before, const LaterFile& now) {
   if (!now.is_readable() || (before && !before->is_readable())) return {};
   const auto is_safe = [&](GitPlace kind, const std::string& value) {
-    return is_safe_place(step, path, now.tree, kind, value);
+    return is_safe_git_place(step.now, folders_, {path, now.tree, step.begin}, kind, value);
   };
   std::vector<std::string> names;
   std::string text = safe_git_settings(
@@ -265,21 +233,11 @@ std::optional<bool> LaterKeeper::judge_settings(Comparison& step, const std::str
   }
   LaterFile safe = now;
   safe.text = new_shared<const std::string>(std::move(text));
+  const std::size_t problems = step.changes.problems.size();
   restore(step, path, safe);
+  // A disk may be full. Without settings git runs nothing of them.
+  if (step.changes.problems.size() != problems) take_out(step, path, now);
   return false;
-}
-
-// What the look has found to be a repository's folder, through no link.
-bool LaterKeeper::leads_to_own(const LaterState& state, const std::string& path,
-                               const LaterFile& file) const {
-  constexpr std::string_view begin = "gitdir: ";
-  if (!file.is_readable() || !starts_with(*file.text, begin) || has_nul(*file.text)) return false;
-  const std::string_view text =
-      without_line_ends(std::string_view(*file.text).substr(begin.size()));
-  const std::string git = path_by_text(text, later_folder_of(path));
-  return text.find('\n') == std::string_view::npos && state.repositories.count(git) != 0 &&
-         (git.find("/.git/modules/") != std::string::npos ||
-          git.find("/worktrees/") != std::string::npos);
 }
 
 bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const LaterFile& now) {
@@ -290,7 +248,7 @@ bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const
       if (S_ISDIR(now.mode)) step.changes.changed.push_back(path);
       return S_ISDIR(now.mode);
     case LaterRole::git_link:
-      return leads_to_own(step.now, path, now);
+      return leads_to_own_repository(step.now, path, now);
     case LaterRole::shared:
       return now.is_readable() && is_any(*now.text, "../..\n", "../..");
     case LaterRole::settings:
@@ -305,9 +263,6 @@ bool LaterKeeper::comes_through(Comparison& step, const std::string& path, const
 }
 
 bool LaterKeeper::judge_new(Comparison& step, const std::string& path, const LaterFile& now) {
-  // What nothing named before may have been there; what names it now is judged itself.
-  if (now.is_named && before_.named.count(path) == 0 && !lies_below_any(path, before_.named))
-    return true;
   const bool is_moved = !now.is_named && is_new_tree(step, path.substr(0, now.tree)) &&
                         step.lost.count(movable_identity(path, now)) != 0;
   if (is_moved || comes_through(step, path, now)) return true;
@@ -318,21 +273,40 @@ bool LaterKeeper::judge_new(Comparison& step, const std::string& path, const Lat
 }
 
 bool LaterKeeper::judge_gone(Comparison& step, const std::string& path, const LaterFile& before) {
-  if (step.found.count(movable_identity(path, before)) != 0) return true;
+  const std::string tree = path.substr(0, before.tree);
+  const bool is_tree_gone = step.now.searched.count(tree) == 0 || step.replaced.count(tree) != 0;
+  if (is_tree_gone && step.found.count(movable_identity(path, before)) != 0) return true;
   if (before.role != LaterRole::repository) return !restore(step, path, before);
   step.removed.insert(path);
   step.changes.changed.push_back(path);
   return true;
 }
 
+// Of a folder with too many entries, those that were not there before: they go one by one, as what
+// was there may be hidden from commands, or too large to be put back.
+void LaterKeeper::thin_out(Comparison& step, const std::string& path, const LaterFile& now) {
+  constexpr std::size_t most = 20'000;
+  std::vector<std::string> names;
+  UniqueFd fd = open_later_folder(path, folders_);
+  if (!fd) return;
+  for_each_entry(std::move(fd), [&names](const char* name) {
+    names.emplace_back(name);
+    return names.size() < most;
+  });
+  step.changes.put_back.push_back(path);
+  for (const std::string& name : names) {
+    const std::string whole = concat("%/%", {path, name});
+    if (before_.files.count(whole) == 0 && !ends_with(name, ".sample"sv) && name != "worktrees")
+      take_out(step, whole, now);
+  }
+}
+
 // Its rights count, too: hooks in a folder that cannot be entered do not run.
 bool LaterKeeper::judge_folder(Comparison& step, const std::string& path, const LaterFile& before,
                                const LaterFile& now) {
-  if (step.now.overfull.count(path) != 0 && before_.overfull.count(path) == 0 &&
-      !take_out(step, path, now))
-    return false;
-  if (before.mode == now.mode && step.taken.count(path) == 0) return true;
-  return !restore(step, path, before);
+  if (step.now.overfull.count(path) != 0 && before_.overfull.count(path) == 0)
+    thin_out(step, path, now);
+  return before.mode == now.mode || !restore(step, path, before);
 }
 
 bool LaterKeeper::judge_other(Comparison& step, const std::string& path, const LaterFile& before,
@@ -361,11 +335,12 @@ bool LaterKeeper::judge(Comparison& step, const std::string& path, const LaterFi
   if (!before && !now) return true;
   const bool is_same = before && now && before->print == now->print;
   const bool leads_away = is_same && now->role == LaterRole::git_link &&
-                          leads_to_own(before_, path, *before) &&
-                          !leads_to_own(step.now, path, *now);
+                          leads_to_own_repository(before_, path, *before) &&
+                          !leads_to_own_repository(step.now, path, *now);
   const bool is_overfull = is_same && step.now.overfull.count(path) != 0;
   if (is_same && !leads_away && !is_overfull && step.taken.empty()) return true;
   if (lies_below_any(path, step.removed)) return true;
+  if (!before && step.taken.count(path) != 0) return false;
   if (lies_below_any(path, step.taken)) {
     if (!before) return false;
     return !restore(step, path, *before);
@@ -373,6 +348,10 @@ bool LaterKeeper::judge(Comparison& step, const std::string& path, const LaterFi
   if (is_same && !leads_away && !is_overfull) return true;
   // What nothing names any more, and what is beyond a bound now, may still be there.
   if (!now && LaterLook::is_there(path, *before)) return false;
+  // What nothing named before may have been there; what names it now is judged itself.
+  const bool is_named_first = !before && now->is_named && before_.named.count(path) == 0 &&
+                              !lies_below_any(path, before_.named);
+  if (is_named_first) return true;
   if (is_open(path)) {
     step.changes.changed.push_back(path);
     return true;
@@ -404,15 +383,36 @@ void LaterKeeper::prepare(Comparison& step) const {
     step.found.insert(movable_identity(path, file));
     const bool is_tree =
         ends_with(path, "/.git"sv) && path.size() == file.tree + 5 &&
-        (step.now.repositories.count(path) != 0 || leads_to_own(step.now, path, file));
-    if (is_tree) step.clones.insert(tree);
+        (step.now.repositories.count(path) != 0 || leads_to_own_repository(step.now, path, file));
+    if (is_tree && (seen_.count(tree) == 0 || step.replaced.count(tree) != 0))
+      step.clones.insert(tree);
+  }
+}
+
+// A folder that has become a link to a deeper one would no longer be searched.
+void LaterKeeper::take_links(Comparison& step) {
+  for (const auto& [path, folder] : before_.searched) {
+    struct stat status {};
+    if (step.now.searched.count(path) != 0 || ::lstat(path.c_str(), &status) != 0 ||
+        !S_ISLNK(status.st_mode) || is_open(path))
+      continue;
+    const auto found = canonical_path(path);
+    if (found && (!lies_in_later_folders(*found, folders_) || step.now.searched.count(*found) != 0))
+      continue;
+    LaterFile link;
+    link.tree = later_folder_of(path).size();
+    if (take_out(step, path, link)) step.changes.put_back.push_back(path);
   }
 }
 
 // Both looks are in the order of their paths, so one pass over both finds what differs. What stays
 // is what the next command finds; of the rest, what was there before.
 void LaterKeeper::compare(Comparison& step) {
+  for (auto* const paths :
+       {&step.replaced, &step.clones, &step.removed, &step.taken, &step.lost, &step.found})
+    paths->clear();
   prepare(step);
+  take_links(step);
   LaterFiles known;
   auto before = before_.files.begin();
   auto now = step.now.files.begin();
@@ -429,17 +429,15 @@ void LaterKeeper::compare(Comparison& step) {
     if (has_before) ++before;
     if (has_now) ++now;
   }
-  if (before_.is_whole && !step.now.is_whole)
-    step.changes.problems.push_back("there is more than can be looked at");
   step.now.files = std::move(known);
   take(std::move(step.now));
 }
 
 std::string shortened(const std::vector<std::string>& paths) {
   constexpr std::size_t most = 10;
-  std::vector<std::string> first(
+  const std::vector<std::string> first(
       paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(std::min(paths.size(), most)));
-  std::string text = joined(first, ", "sv);
+  std::string text = printable(joined(first, ", "sv));
   if (paths.size() > most) append_all(text, " and % more", {paths.size() - most});
   return text;
 }
@@ -464,7 +462,7 @@ void LaterKeeper::report(const Comparison& step, Result& result) const {
     if (!changes.settings.empty())
       append_all(note, " (settings that may start programs: %)", {shortened(changes.settings)});
     if (!step.put_back.kept_in().empty())
-      append_all(note, "; the command's version is in %", {step.put_back.kept_in()});
+      append_all(note, "; the command's version is in %", {printable(step.put_back.kept_in())});
     if (!step.put_back.beside().empty())
       append_all(note, "; the command's version is %", {shortened(step.put_back.beside())});
     note +=
@@ -490,8 +488,18 @@ void LaterKeeper::finish(Result& result) {
   for (const std::string& folder : folders_)
     if (codeexec::is_within(kept, folder)) kept.clear();
   Comparison step(kept, folders_);
-  step.now = LaterLook(folders_, before_, events_).state;
-  compare(step);
+  // What is taken out may have kept others from being seen.
+  const bool was_whole = before_.is_whole;
+  bool is_whole = true;
+  for (int left = 4; left > 0; --left) {
+    const std::size_t done = step.changes.put_back.size();
+    step.now = LaterLook(folders_, before_, events_).state;
+    is_whole = step.now.is_whole && step.now.overfull.size() <= before_.overfull.size();
+    compare(step);
+    if (is_whole || step.changes.put_back.size() == done) break;
+  }
+  if (was_whole && !is_whole && !before_.is_whole)
+    step.changes.problems.push_back("there is more than can be looked at");
   has_to_finish_ = step.has_failed;
   report(step, result);
 }
@@ -510,8 +518,12 @@ struct LaterCommand {
 std::string default_folder() {
   const char* const state = std::getenv("XDG_STATE_HOME");
   if (state && *state == '/') return concat("%/codeexec/put-back", {state});
+  // It must be there.
   const char* const home = std::getenv("HOME");
-  return home && *home == '/' ? concat("%/.local/state/codeexec/put-back", {home}) : std::string();
+  struct stat status {};
+  return home && *home == '/' && ::stat(home, &status) == 0
+             ? concat("%/.local/state/codeexec/put-back", {home})
+             : std::string();
 }
 
 // Relative to a root and in it, or absolute.

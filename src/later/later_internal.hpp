@@ -49,6 +49,7 @@ using LaterFiles = std::map<std::string, LaterFile, std::less<>>;
 struct LaterState {
   LaterFiles files = {};
   std::map<std::string, LaterFolder> searched = {};
+  std::vector<std::string> trees = {};      // folders with a .git
   std::set<std::string> named = {};         // by settings and links: files and folders
   std::set<std::string> repositories = {};  // the folders that are ones, with their settings
   std::set<std::string> overfull = {};      // of a folder that runs later, with too many entries
@@ -144,6 +145,7 @@ class LaterLook {
   void add_bare_repository(const std::string& folder);
   void search(const Folder& folder);
   bool search_entries(const Folder& folder, int fd);
+  void add_naming(Naming naming);
   void add_all_named();
   void read_names(const std::string& text, const std::string& folder);
   void read_outer_names(const std::string& tree);
@@ -153,7 +155,6 @@ class LaterLook {
   const LaterState& before_;
   LaterEvents& events_;
   std::vector<Folder> queue_ = {};
-  std::vector<std::string> trees_ = {};  // folders with a .git
   std::vector<Naming> namings_ = {};
   std::string opened_ = {};  // the path of the directory below, which was opened last
   UniqueFd opened_fd_ = {};
@@ -195,6 +196,22 @@ using IsSafePlace = FunctionRef<bool(GitPlace kind, const std::string& value)>;
 // program, and without what does. `names` has keys that did not come through, 20 at most.
 std::string safe_git_settings(std::string_view before, std::string_view now, IsSafePlace is_safe,
                               std::vector<std::string>& names);
+
+// Whether a path is one of the folders, or lies in one.
+bool lies_in_later_folders(std::string_view path, const std::vector<std::string>& folders);
+
+// Whether a file .git leads to what a repository keeps for a submodule or a linked worktree.
+bool leads_to_own_repository(const LaterState& state, const std::string& path,
+                             const LaterFile& file);
+
+// Settings of git, for what their values name.
+struct GitSettingsFile {
+  const std::string& path;
+  std::size_t tree;
+  Clock::time_point begin;  // of the step: a value can be made to take long, and is not safe then
+};
+bool is_safe_git_place(const LaterState& state, const std::vector<std::string>& folders,
+                       const GitSettingsFile& file, GitPlace kind, const std::string& value);
 
 // The absolute path that a text names from a folder, by the text alone: empty when links could lead
 // elsewhere, as `..` stands behind a name in it.

@@ -27,6 +27,7 @@ namespace {
 
 constexpr std::size_t deepest_tree = 8;
 constexpr std::size_t deepest_hooks = 3;
+constexpr std::chrono::milliseconds longest_naming(500);
 constexpr int listing_flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 
 struct CloseListing {
@@ -48,6 +49,19 @@ std::string later_print(const struct stat& status) {
                                  number(changed.tv_sec),  number(changed.tv_nsec)};
   const std::size_t size = S_ISDIR(status.st_mode) ? 3 : std::size(print);
   return std::string(reinterpret_cast<const char*>(print), size * sizeof print[0]);
+}
+
+// Of a folder: another one may get its number when it is gone, but not when it was made.
+std::string folder_identity(int fd, const struct stat& status) {
+  std::string identity = later_print(status).substr(0, 16);
+#if defined(STATX_BTIME)
+  struct statx more {};
+  if (::statx(fd, "", AT_EMPTY_PATH, STATX_BTIME, &more) == 0)
+    append_all(identity, "%.%", {more.stx_btime.tv_sec, more.stx_btime.tv_nsec});
+#else
+  (void)fd;
+#endif
+  return identity;
 }
 
 std::string last_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -168,9 +182,11 @@ std::shared_ptr<const std::string> LaterLook::text_of(int in, const std::string&
                                                       const std::string& print) {
   const auto known = before_.files.find(path);
   if (known != before_.files.end() && known->second.print == print) return known->second.text;
-  const auto take = [this](std::string text) -> std::shared_ptr<const std::string> {
+  // Settings have room of their own, which other files cannot take.
+  const std::size_t most = is_git_ ? 2 * max_texts : max_texts;
+  const auto take = [this, most](std::string text) -> std::shared_ptr<const std::string> {
+    if (texts_ + text.size() > most) return nullptr;
     texts_ += text.size();
-    if (texts_ > max_texts) return nullptr;
     return new_shared<const std::string>(std::move(text));
   };
   if (S_ISLNK(status.st_mode)) {
@@ -212,6 +228,9 @@ bool LaterLook::add(const std::string& path, LaterRole role) {
         (known == before_.files.end() || known->second.print != file.print))
       events_.add_file(path);
     file.text = text_of(in, name, path, status, file.print);
+    if (S_ISLNK(status.st_mode) && file.text)
+      add_naming({*file.text, later_folder_of(path),
+                  role == LaterRole::settings ? role : LaterRole::entry});
   }
   state.files.emplace(path, std::move(file));
   return is_folder;
@@ -250,11 +269,14 @@ void LaterLook::add_contents(const std::string& path, LaterRole role, std::size_
       if (inner.role == LaterRole::entry) inner.role = LaterRole::folder;
       add_contents(whole, LaterRole::folder, depth - 1);
     }
-    const auto added = state.files.find(whole);
-    if (role == LaterRole::hooks && added != state.files.end() && S_ISLNK(added->second.mode) &&
-        added->second.text)
-      namings_.push_back({*added->second.text, path, LaterRole::entry});
   }
+}
+
+void LaterLook::add_naming(Naming naming) {
+  if (namings_.size() < max_named)
+    namings_.push_back(std::move(naming));
+  else
+    state.is_whole = false;
 }
 
 void LaterLook::add_later_paths(const std::string& folder, std::string_view entry) {
@@ -301,13 +323,14 @@ void LaterLook::add_repositories(const std::string& path, std::size_t depth, Lat
   if (!is_folder) return;
   directory(path);
   events_.add(path, LaterEvents::Kind::whole);
-  for (const std::string& name : names_in(path, left)) {
-    if (left == 0) {
-      state.is_whole = false;
-      return;
-    }
-    --left;
+  for (const std::string& name : names_in(path, max_listed)) {
     const std::string whole = concat("%/%", {path, name});
+    const bool is_known = before_.files.count(whole) != 0;
+    if (left == 0 && !is_known) {
+      state.is_whole = false;
+      continue;
+    }
+    if (!is_known) --left;
     is_git_ = true;
     const bool is_inner_folder = add(whole, LaterRole::repository);
     is_git_ = false;
@@ -329,7 +352,10 @@ void LaterLook::add_inner_repositories(const std::string& git) {
 void LaterLook::add_repository(const std::string& tree) {
   const std::string git = concat("%/.git", {tree == "/" ? std::string() : tree});
   if (!has(tree, ".git")) return;
-  if (trees_.size() < max_named) trees_.push_back(tree);
+  if (state.trees.size() < max_named)
+    state.trees.push_back(tree);
+  else
+    state.is_whole = false;
   is_git_ = true;
   const bool is_folder = add(git, LaterRole::git_link);
   is_git_ = false;
@@ -352,7 +378,7 @@ void LaterLook::search(const Folder& folder) {
   UniqueFd fd = open_later_folder(folder.path, folders_);
   struct stat status {};
   if (!fd || ::fstat(fd.get(), &status) != 0) return;
-  state.searched[folder.path] = {folder.depth, later_print(status).substr(0, 16)};
+  state.searched[folder.path] = {folder.depth, folder_identity(fd.get(), status)};
   events_.add(folder.path, LaterEvents::Kind::searched);
   tree_ = folder.path.size();
   // The folder of a command may be one of hooks itself.
@@ -362,6 +388,7 @@ void LaterLook::search(const Folder& folder) {
   if (search_entries(folder, fd.get())) return;
   state.is_whole = false;
   add_repository(folder.path);
+  if (folder.depth > 0) return;
   add_later_paths(folder.path, {});
   add_bare_repository(folder.path);
 }
@@ -405,12 +432,11 @@ void LaterLook::read_names(const std::string& text, const std::string& folder) {
   const auto settings = read_git_settings(text);
   if (!settings) return;
   for (const GitSetting& setting : *settings) {
-    if (namings_.size() > max_named) return;
     if (is_any(setting.key, "include.path", "includeif.*.path")) {
-      namings_.push_back({setting.value, folder, LaterRole::settings});
+      add_naming({setting.value, folder, LaterRole::settings});
     } else if (setting.key == "core.hookspath"sv) {
-      for (const std::string& tree : trees_)
-        namings_.push_back({setting.value, tree, LaterRole::entry});
+      for (const std::string& tree : state.trees)
+        add_naming({setting.value, tree, LaterRole::entry});
     }
   }
 }
@@ -422,7 +448,7 @@ void LaterLook::read_outer_names(const std::string& tree) {
   if (link == state.files.end() || !link->second.is_readable()) return;
   std::string_view text = *link->second.text;
   if (!starts_with(text, begin)) return;
-  const auto read = [this](const std::string& folder, const char* name) {
+  const auto read = [](const std::string& folder, const char* name) {
     const auto found = canonical_path(folder);
     const auto directory = found ? open_canonical_directory(*found) : found.failure();
     if (!directory) return std::string();
@@ -444,14 +470,20 @@ void LaterLook::read_outer_names(const std::string& tree) {
 
 void LaterLook::add_named(const Naming& naming) {
   if (naming.path.empty() || has_nul(naming.path)) return;
-  const auto path = canonical_path(naming.path, naming.folder);
+  std::string name = naming.path;
+  const char* const home = std::getenv("HOME");
+  if (home && starts_with(name, "~/"sv)) name.replace(0, 1, home);
+  const auto path = canonical_path(name, naming.folder);
   if (!path || !lies_in_folders(*path, folders_)) return;
   state.named.insert(*path);
-  tree_ = path->size();
+  tree_ = later_folder_of(*path).size();
   const bool is_folder = add(*path, naming.role);
   const auto added = state.files.find(*path);
   if (added == state.files.end()) {
-    events_.add(later_folder_of(*path), LaterEvents::Kind::whole);
+    // The first folder around that is there says when it comes.
+    std::string around = later_folder_of(*path);
+    while (directory(around) < 0 && around.size() > 1) around = later_folder_of(around);
+    events_.add(around, LaterEvents::Kind::whole);
     return;
   }
   if (is_folder) {
@@ -467,11 +499,23 @@ void LaterLook::add_all_named() {
   for (const auto& [path, file] : state.files)
     if (file.role == LaterRole::settings && file.is_readable())
       read_names(*file.text, later_folder_of(path));
-  for (const std::string& tree : trees_) read_outer_names(tree);
+  for (const std::string& tree : state.trees) read_outer_names(tree);
   naming_ = true;
-  // They may name others.
-  for (std::size_t i = 0; i < namings_.size() && i < max_named * max_named; ++i)
+  // What was named before comes first; names may lead to others. A path can be made to take long.
+  const auto begin = Clock::now();
+  for (const std::string& path : before_.named) {
+    const auto known = before_.files.find(path);
+    const bool is_settings =
+        known != before_.files.end() && known->second.role == LaterRole::settings;
+    add_named({path, "/", is_settings ? LaterRole::settings : LaterRole::entry});
+  }
+  for (std::size_t i = 0; i < namings_.size(); ++i) {
+    if (Clock::now() - begin > longest_naming) {
+      state.is_whole = false;
+      return;
+    }
     add_named(Naming(namings_[i]));
+  }
 }
 
 }  // namespace inner

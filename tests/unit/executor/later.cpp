@@ -179,7 +179,7 @@ TEST_CASE("what runs later may be allowed to change, and is reported then") {
   }
   // With it comes what it names.
   CHECK(changes("mkdir my-hooks; printf '[core]\n\tHooksPath = \"my-hooks\"\n' > .git/config") ==
-        Strings{write + "/.git/config", write + "/my-hooks"});
+        Strings{write + "/.git/config"});
   CHECK(changes("echo x > my-hooks/pre-push; echo x > y") == Strings{write + "/my-hooks/pre-push"});
   // What it names outside is nobody's business, and what cannot be read is no reason to wait.
   for (const char* outside :
@@ -615,6 +615,25 @@ TEST_CASE("what runs later: what an attacker found") {
        "q/w/e/r/t/a/hooks/post-receive; "
        "mkdir -p .git/remotes; echo 'URL: ./q/w/e/r/t/a' > .git/remotes/up",
        "", "git push -q up trunk"},
+      {"mkdir -p q/w/e/r/t; git init -q --bare q/w/e/r/t/a; cp evil "
+       "q/w/e/r/t/a/hooks/post-receive; "
+       "git remote add up /proc/self/cwd/q/w/e/r/t/a",
+       "", "git push -q up trunk"},
+      {"mkdir -p q/w/e/r/t; git init -q --bare q/w/e/r/t/a; cp evil "
+       "q/w/e/r/t/a/hooks/post-receive; "
+       "git remote add up \"file://$(pwd | sed s,p,%70,)/q/w/e/r/t/a\"",
+       "", "git push -q up trunk"},
+      {"git init -q --bare good; ln -s good l; git remote add up ./l",
+       "mkdir -p q/w/e/r/t; git init -q --bare q/w/e/r/t/a; cp evil "
+       "q/w/e/r/t/a/hooks/post-receive; "
+       "rm l; ln -s q/w/e/r/t/a l",
+       "git push -q up trunk"},
+      // Folders that become links, or others.
+      {"mkdir -p a/b/c/d; mv sub a/b/c/d/sub; ln -s a/b/c/d/sub sub; git -C sub init -q; "
+       "git -C sub config core.fsmonitor $PWD/evil",
+       "", "cd sub; git status"},
+      {"mkdir -p s2/.git; mv .vscode s2/; mv .git/hooks s2/.git/", "",
+       "test -e .vscode/settings.json && test -e .git/hooks/pre-push || touch ../ran"},
       // A folder that only looks like a clone, or one of old.
       {"mkdir -p new/.git new/.vscode; echo x > new/.vscode/tasks.json", "",
        "test ! -e new/.vscode/tasks.json || touch ../ran"},
@@ -623,6 +642,9 @@ TEST_CASE("what runs later: what an attacker found") {
       // Bounds.
       {"cd .git/hooks; seq 3000 | xargs touch; cp ../../evil pre-commit", "",
        "git commit -q --allow-empty -m x"},
+      {"for j in .idea .zed .claude .codex; do mkdir $j; for i in 1 2 3; do mkdir $j/d$i; "
+       "(cd $j/d$i; seq -f f%.0f 1000 | xargs touch); done; done; cp evil .git/hooks/pre-commit",
+       "", "git commit -q --allow-empty -m x"},
       {"mkdir .claude; cd .claude; for i in $(seq 90); do head -c 250000 /dev/zero > $i; done",
        "git init -q new; git -C new config core.fsmonitor ../evil", "cd new; git status"},
       {"git init -q modules/x; git -C modules/x config core.worktree ../../../../out", "",
@@ -660,6 +682,65 @@ TEST_CASE("what runs later: hooks that the user's settings name") {
   }
 }
 
+TEST_CASE("what runs later: links and names that the user has made") {
+  if (!git_is_here()) return;
+  struct Made {
+    const char* user;
+    const char* command;
+    const char* later;
+  };
+  const Made all[] = {
+      {"mkdir myh; mv .git/hooks .git/h; ln -s ../myh .git/hooks", "cp evil myh/pre-commit",
+       "git commit -q --allow-empty -m x"},
+      {"git config core.hooksPath node_modules/h",
+       "mkdir -p node_modules/h; cp evil "
+       "node_modules/h/pre-commit",
+       "git commit -q --allow-empty -m x"},
+      {"git config core.hooksPath myhooks; mkdir myhooks",
+       "for i in $(seq 70); do ln -s x .git/hooks/l$i; done; cp evil myhooks/pre-commit",
+       "git commit -q --allow-empty -m x"},
+      {"git config include.path ../my.cfg; touch my.cfg",
+       "git config --file my.cfg core.fsmonitor ./evil", "git status"},
+      {"ln -s scripts/check .envrc", "cp evil scripts/check", "./.envrc"},
+  };
+  for (const Made& made : all) {
+    CAPTURE(std::string(made.user));
+    const Project project;
+    as_user(project.workspace(), made.user);
+    for (const bool has_place : {true, false}) {
+      LocalOptions options = project.options;
+      if (!has_place) options.put_back_dir = options.workspace + "/kept";
+      const LocalExecutor here = make(options);
+      if (!contains(here.sandbox_report().enforced, "put_back")) return;
+      const Result r = here.run(made.command);
+      CHECK_MESSAGE(!r.put_back.empty(), describe(r));
+      CHECK_MESSAGE(note_of(r, "what runs later is not as it was") == "", describe(r));
+      as_user(project.workspace(), "(" + std::string(made.later) + ") > /dev/null 2>&1 || :");
+      CHECK(!support::exists(project.place / "ran"));
+    }
+  }
+}
+
+TEST_CASE("what runs later: nothing that is hidden comes to light") {
+  const support::TempDir place("/var/tmp");
+  place.directory(".claude");
+  place.file(".claude/cred", "hunter2");
+  LocalOptions options = kept_in_sandbox(place);
+  options.put_back_dir = place / "kept";
+  options.sandbox.hidden_paths = {place / ".claude/cred"};
+  const LocalExecutor here = make(options);
+  if (!contains(here.sandbox_report().enforced, "hidden_paths")) {
+    MESSAGE("SKIPPED: no sandbox here that hides");
+    return;
+  }
+  CHECK(!here.run("cat .claude/cred").succeeded());
+  const Result r = here.run("cd .claude; seq 1100 | xargs touch");
+  CHECK(contains(r.put_back, place / ".claude"));
+  CHECK(support::names_in(place / ".claude") == Strings{"cred"});
+  CHECK(
+      !support::has(here.run("cat .claude/cred; cat PUT_BACK_*; cat PUT_BACK_*/*").out, "hunter2"));
+}
+
 TEST_CASE("what runs later: nothing of the user's is lost") {
   if (!git_is_here()) return;
   const Project project;
@@ -673,6 +754,15 @@ TEST_CASE("what runs later: nothing of the user's is lost") {
   CHECK(support::read_file(project.workspace() + "/.vscode/" + name) == "mine\n");
   CHECK(as_user(project.workspace(), "grep -l theirs PUT_BACK_*; grep -c mine PUT_BACK_*_config") !=
         "");
+  // A project that is moved, and back.
+  as_user(project.workspace(),
+          "git init -q p; git -C p config alias.mine '!true'; "
+          "echo x > p/.git/hooks/pre-push; mkdir p/.vscode; touch p/.vscode/a");
+  for (const char* const move : {"mv p p.bak", "mv p.bak p"})
+    CHECK(here.run(move).put_back.empty());
+  CHECK(as_user(project.workspace(),
+                "cat p/.git/hooks/pre-push; ls p/.vscode; git -C p config "
+                "alias.mine") == "x\na\n!true\n");
   // Repositories that take the place of others stay whole.
   as_user(
       project.workspace(),

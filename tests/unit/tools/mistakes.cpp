@@ -39,7 +39,7 @@ constexpr WrongLine wrong_lines[] = {
     {"--allow-paths .", ": did you mean --allowed-paths?"},
     {"--AllowedPaths .", ": did you mean --allowed-paths?"},
     {"--allowed-dirs .", ": did you mean --allowed-paths?"},
-    {"--paths .", ": did you mean --allowed-paths?"},
+    {"--paths .", ": use --allowed-paths DIR"},
     {"--readonly .", ": did you mean --read-only?"},
     {"--read_only .", ": did you mean --read-only?"},
     {"--work-space .", ": did you mean --workspace?"},
