@@ -47654,7 +47654,10 @@ class LaterLook {
   std::size_t texts_ = 0;
 };
 
-// The end of the path of a folder around a path.
+// The time of the processor that this thread has had, so that nothing depends on what runs beside.
+std::chrono::nanoseconds thread_time();
+
+// The path of the folder around a path.
 std::string later_folder_of(std::string_view path);
 
 // Whether a path of what runs later begins so, or a folder may be a repository for having it.
@@ -47697,7 +47700,8 @@ bool leads_to_own_repository(const LaterState& state, const std::string& path,
 struct GitSettingsFile {
   const std::string& path;
   std::size_t tree;
-  Clock::time_point begin;  // of the step: a value can be made to take long, and is not safe then
+  // Of the step, by thread_time(): a value can be made to take long, and is not safe then.
+  std::chrono::nanoseconds begin;
 };
 bool is_safe_git_place(const LaterState& state, const std::vector<std::string>& folders,
                        const GitSettingsFile& file, GitPlace kind, const std::string& value);
@@ -47826,7 +47830,7 @@ bool leads_to_own_repository(const LaterState& state, const std::string& path,
 bool is_safe_git_place(const LaterState& state, const std::vector<std::string>& folders,
                        const GitSettingsFile& file, GitPlace kind, const std::string& value) {
   constexpr std::chrono::milliseconds longest(500);
-  if (Clock::now() - file.begin > longest) return false;
+  if (thread_time() - file.begin > longest) return false;
   const GitPlaces places(state, folders);
   const std::string git = later_folder_of(file.path);
   if (kind == GitPlace::work_tree) return places.is_safe_work_tree(value, git);
@@ -48442,7 +48446,7 @@ class LaterKeeper {
     PutBack put_back;
     LaterChanges changes = {};
     bool has_failed = false;
-    Clock::time_point begin = Clock::now();
+    std::chrono::nanoseconds begin = thread_time();
   };
 
   void take(LaterState&& state);
@@ -49011,6 +49015,12 @@ bool open_up(int in, const std::string& name) {
 
 CODEEXEC_INNER {
 
+std::chrono::nanoseconds thread_time() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
 std::string later_folder_of(std::string_view path) {
   return std::string(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)));
 }
@@ -49421,7 +49431,7 @@ void LaterLook::add_all_named() {
   for (const std::string& tree : state.trees) read_outer_names(tree);
   naming_ = true;
   // What was named before comes first; names may lead to others. A path can be made to take long.
-  const auto begin = Clock::now();
+  const auto begin = thread_time();
   for (const std::string& path : before_.named) {
     const auto known = before_.files.find(path);
     const bool is_settings =
@@ -49429,7 +49439,7 @@ void LaterLook::add_all_named() {
     add_named({path, "/", is_settings ? LaterRole::settings : LaterRole::entry});
   }
   for (std::size_t i = 0; i < namings_.size(); ++i) {
-    if (Clock::now() - begin > longest_naming) {
+    if (thread_time() - begin > longest_naming) {
       state.is_whole = false;
       return;
     }

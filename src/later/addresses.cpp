@@ -124,7 +124,7 @@ bool leads_to_own_repository(const LaterState& state, const std::string& path,
 bool is_safe_git_place(const LaterState& state, const std::vector<std::string>& folders,
                        const GitSettingsFile& file, GitPlace kind, const std::string& value) {
   constexpr std::chrono::milliseconds longest(500);
-  if (Clock::now() - file.begin > longest) return false;
+  if (thread_time() - file.begin > longest) return false;
   const GitPlaces places(state, folders);
   const std::string git = later_folder_of(file.path);
   if (kind == GitPlace::work_tree) return places.is_safe_work_tree(value, git);

@@ -82,7 +82,7 @@ class LaterKeeper {
     PutBack put_back;
     LaterChanges changes = {};
     bool has_failed = false;
-    Clock::time_point begin = Clock::now();
+    std::chrono::nanoseconds begin = thread_time();
   };
 
   void take(LaterState&& state);

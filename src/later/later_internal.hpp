@@ -165,7 +165,10 @@ class LaterLook {
   std::size_t texts_ = 0;
 };
 
-// The end of the path of a folder around a path.
+// The time of the processor that this thread has had, so that nothing depends on what runs beside.
+std::chrono::nanoseconds thread_time();
+
+// The path of the folder around a path.
 std::string later_folder_of(std::string_view path);
 
 // Whether a path of what runs later begins so, or a folder may be a repository for having it.
@@ -208,7 +211,8 @@ bool leads_to_own_repository(const LaterState& state, const std::string& path,
 struct GitSettingsFile {
   const std::string& path;
   std::size_t tree;
-  Clock::time_point begin;  // of the step: a value can be made to take long, and is not safe then
+  // Of the step, by thread_time(): a value can be made to take long, and is not safe then.
+  std::chrono::nanoseconds begin;
 };
 bool is_safe_git_place(const LaterState& state, const std::vector<std::string>& folders,
                        const GitSettingsFile& file, GitPlace kind, const std::string& value);

@@ -255,7 +255,7 @@ TEST_CASE("a background job that was ended is told") {
     return notes;
   };
   CHECK(notes_of("sleep 300 &") == "1 process that the command left behind was ended|");
-  CHECK(notes_of("nohup sleep 300 > nohup.out 2>&1 & sleep 300 & exit 3") ==
+  CHECK(notes_of("nohup sleep 300 > /dev/null 2>&1 & sleep 300 & exit 3") ==
         "2 processes that the command left behind were ended|");
   CHECK(notes_of("sleep 300 & kill $!; wait") == "");
   Command command = Command::shell("sleep 300 & sleep 300");
