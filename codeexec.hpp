@@ -43842,7 +43842,10 @@ PathRules LocalExecutor::file_rules() const {
 
 // What runs later for another reason than its name is known by a look alone.
 Function<std::string()> LocalExecutor::Place::watch(const std::string& directory) const {
-  if (!lies_in_one_of(directory, writable)) return {};
+  const bool is_writable = std::any_of(
+      writable.begin(), writable.end(),
+      [&directory](const std::string& root) { return codeexec::is_within(directory, root); });
+  if (!is_writable) return {};
   return [end = later(directory)] {
     Result result;
     end(result);

@@ -32,7 +32,6 @@
 #include "paths/paths_internal.hpp"
 #include "process/process.hpp"
 #include "process/start_internal.hpp"
-#include "sandbox/grants_internal.hpp"
 #include "sandbox/listener_internal.hpp"
 #include "sandbox/sandbox.hpp"
 
@@ -302,7 +301,10 @@ PathRules LocalExecutor::file_rules() const {
 
 // What runs later for another reason than its name is known by a look alone.
 Function<std::string()> LocalExecutor::Place::watch(const std::string& directory) const {
-  if (!lies_in_one_of(directory, writable)) return {};
+  const bool is_writable = std::any_of(
+      writable.begin(), writable.end(),
+      [&directory](const std::string& root) { return codeexec::is_within(directory, root); });
+  if (!is_writable) return {};
   return [end = later(directory)] {
     Result result;
     end(result);
