@@ -32477,11 +32477,6 @@ Expected<void> SandboxPlanner::open_grants() {
     auto canonical = canonical_path(path);
     if (!canonical) return with_prefix("hidden_paths: ", {}, canonical.error());
     path = std::move(*canonical);
-    for (const SandboxGrant& grant : state_.grants)
-      if (codeexec::is_within(grant.path, path))
-        return make_error(ErrorCode::invalid_argument,
-                          "hidden_paths: % is what commands are to reach, or lies around it",
-                          {in_quotes(path)});
   }
   return {};
 }
@@ -32923,6 +32918,25 @@ const char* name(Network network) noexcept {
   return "";
 }
 
+namespace {
+
+Expected<void> check_hidden_paths(const SandboxOptions& options) {
+  for (const std::string& path : options.hidden_paths) {
+    const auto hidden = canonical_path(path);
+    for (const auto* const grants : {&options.writable, &options.readable})
+      for (const std::string& grant : *grants) {
+        const auto granted = canonical_path(grant);
+        if (hidden && granted && codeexec::is_within(*granted, *hidden))
+          return make_error(ErrorCode::invalid_argument,
+                            "hidden_paths: % is what commands are to reach, or lies around it",
+                            {in_quotes(path)});
+      }
+  }
+  return {};
+}
+
+}  // namespace
+
 CODEEXEC_INNER {
 
 Expected<void> check_sandbox_options(const SandboxOptions& options) {
@@ -32947,6 +32961,7 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
       return make_error(ErrorCode::invalid_argument,
                         "hidden_paths: % is no absolute path, or one of more than 64",
                         {in_quotes(path)});
+  if (auto ok = check_hidden_paths(options); !ok) return ok;
   for (const std::string& path : options.protected_paths) {
     const std::string parts = concat("/%/", {path});
     bool good = options.protected_paths.size() <= most_protected && !has_nul(path);

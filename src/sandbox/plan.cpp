@@ -26,11 +26,6 @@ Expected<void> SandboxPlanner::open_grants() {
     auto canonical = canonical_path(path);
     if (!canonical) return with_prefix("hidden_paths: ", {}, canonical.error());
     path = std::move(*canonical);
-    for (const SandboxGrant& grant : state_.grants)
-      if (codeexec::is_within(grant.path, path))
-        return make_error(ErrorCode::invalid_argument,
-                          "hidden_paths: % is what commands are to reach, or lies around it",
-                          {in_quotes(path)});
   }
   return {};
 }

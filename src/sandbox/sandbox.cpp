@@ -5,6 +5,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "paths/paths.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -35,6 +36,25 @@ const char* name(Network network) noexcept {
   return "";
 }
 
+namespace {
+
+Expected<void> check_hidden_paths(const SandboxOptions& options) {
+  for (const std::string& path : options.hidden_paths) {
+    const auto hidden = canonical_path(path);
+    for (const auto* const grants : {&options.writable, &options.readable})
+      for (const std::string& grant : *grants) {
+        const auto granted = canonical_path(grant);
+        if (hidden && granted && codeexec::is_within(*granted, *hidden))
+          return make_error(ErrorCode::invalid_argument,
+                            "hidden_paths: % is what commands are to reach, or lies around it",
+                            {in_quotes(path)});
+      }
+  }
+  return {};
+}
+
+}  // namespace
+
 inline namespace inner {
 
 Expected<void> check_sandbox_options(const SandboxOptions& options) {
@@ -59,6 +79,7 @@ Expected<void> check_sandbox_options(const SandboxOptions& options) {
       return make_error(ErrorCode::invalid_argument,
                         "hidden_paths: % is no absolute path, or one of more than 64",
                         {in_quotes(path)});
+  if (auto ok = check_hidden_paths(options); !ok) return ok;
   for (const std::string& path : options.protected_paths) {
     const std::string parts = concat("/%/", {path});
     bool good = options.protected_paths.size() <= most_protected && !has_nul(path);
