@@ -19,6 +19,8 @@ int main(int argc, char** argv) {
   // As much as this system has: files are written below the workspace only, and no network.
   options.sandbox.mode = codeexec::SandboxMode::best_effort;
   options.sandbox.network = codeexec::Network::none;
+  // What a command leaves for the user's git or editor is put back by another wing, TOOLS.
+  options.watch_files = false;
   const auto executor = codeexec::LocalExecutor::create(options, {});
   if (!executor) {
     std::fprintf(stderr, "%s\n", executor.error().message.c_str());
