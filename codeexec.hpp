@@ -26154,6 +26154,14 @@ inline constexpr int open_directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 // the last name is something else, a link included, and ENOENT when there is no such name.
 Expected<UniqueFd> open_canonical_directory(const std::string& path);
 
+// Whether a path is one of some directories, or lies in one.
+template <class Directories>
+bool lies_in_one_of(std::string_view path, const Directories& directories) {
+  for (const std::string_view directory : directories)
+    if (codeexec::is_within(path, directory)) return true;
+  return false;
+}
+
 // Absolute, with no empty name, `.`, `..` or NUL in it.
 bool is_canonical_form(std::string_view path);
 
@@ -29054,10 +29062,6 @@ Expected<OpenedGrant> open_by_name(
     const std::string& path, FunctionRef<bool(const UniqueFd&, const std::string&)> may_follow);
 
 Expected<OpenedGrant> open_grant(const std::string& path);
-
-// Whether a path lies in one of some directories.
-bool lies_in_one_of(std::string_view path, const Names& directories);
-bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories);
 
 // Whether a path is a directory that a system consists of, or above one. Write access to one of
 // these is control of the system. Directories below them, like a workspace in /var/lib, are not
@@ -33329,18 +33333,6 @@ std::vector<std::string> paths_in(const std::string& directory) {
 std::string real_path_of(const std::string& path) {
   char buffer[PATH_MAX];
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
-}
-
-bool lies_in_one_of(std::string_view path, const Names& directories) {
-  for (const std::string_view directory : directories)
-    if (codeexec::is_within(path, directory)) return true;
-  return false;
-}
-
-bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories) {
-  for (const std::string& directory : directories)
-    if (codeexec::is_within(path, directory)) return true;
-  return false;
 }
 
 bool is_above_system(std::string_view path) {
@@ -43857,10 +43849,7 @@ PathRules LocalExecutor::file_rules() const {
 
 // What runs later for another reason than its name is known by a look alone.
 Function<std::string()> LocalExecutor::Place::watch(const std::string& directory) const {
-  const bool is_writable = std::any_of(
-      writable.begin(), writable.end(),
-      [&directory](const std::string& root) { return codeexec::is_within(directory, root); });
-  if (!is_writable) return {};
+  if (!lies_in_one_of(directory, writable)) return {};
   return [end = later(directory)] {
     Result result;
     end(result);
@@ -47651,7 +47640,7 @@ class LaterLook {
   void add_repository(const std::string& tree);
   void add_bare_repository(const std::string& folder);
   void search(const Folder& folder);
-  bool search_entries(const Folder& folder, int fd);
+  bool search_entries(const Folder& folder, UniqueFd fd);
   void add_naming(Naming naming);
   void add_all_named();
   void read_names(const std::string& text, const std::string& folder);
@@ -47707,9 +47696,6 @@ using IsSafePlace = FunctionRef<bool(GitPlace kind, const std::string& value)>;
 std::string safe_git_settings(std::string_view before, std::string_view now, IsSafePlace is_safe,
                               std::vector<std::string>& names);
 
-// Whether a path is one of the folders, or lies in one.
-bool lies_in_later_folders(std::string_view path, const std::vector<std::string>& folders);
-
 // Whether a file .git leads to what a repository keeps for a submodule or a linked worktree.
 bool leads_to_own_repository(const LaterState& state, const std::string& path,
                              const LaterFile& file);
@@ -47724,9 +47710,8 @@ struct GitSettingsFile {
 bool is_safe_git_place(const LaterState& state, const std::vector<std::string>& folders,
                        const GitSettingsFile& file, GitPlace kind, const std::string& value);
 
-// The absolute path that a text names from a folder, by the text alone: empty when links could lead
-// elsewhere, as `..` stands behind a name in it.
-std::string path_by_text(std::string_view text, std::string_view folder);
+// The path that a text names from a folder, by the text alone: where no link lies in it.
+std::string written_path(std::string_view text, const std::string& folder);
 
 }  // inner
 
@@ -47740,20 +47725,7 @@ std::string path_by_text(std::string_view text, std::string_view folder);
 
 namespace {
 
-// The path that a text names from a folder, by the text alone.
-std::string written_path(std::string_view text, const std::string& folder) {
-  std::string path = starts_with(text, "/"sv) || folder == "/" ? std::string() : folder;
-  while (!text.empty()) {
-    const std::string_view part = take_part(text, '/');
-    if (part == ".."sv)
-      path.resize(std::min(path.rfind('/'), path.size()));
-    else if (!part.empty() && part != "."sv)
-      append_all(path, "/%", {part});
-  }
-  return path;
-}
-
-// The same, if no link leads elsewhere.
+// The path that a text names from a folder, if no link leads elsewhere.
 std::string plain_path(std::string_view text, const std::string& folder) {
   const std::string path = written_path(text, folder);
   const auto found = canonical_path(text, folder);
@@ -47772,7 +47744,7 @@ class GitPlaces {
                        const std::string& tree) const;
 
  private:
-  bool lies_here(std::string_view path) const { return lies_in_later_folders(path, folders_); }
+  bool lies_here(std::string_view path) const { return lies_in_one_of(path, folders_); }
   bool is_safe_repository(std::string_view text, const std::string& folder) const;
 
   const LaterState& state_;
@@ -47826,12 +47798,6 @@ bool GitPlaces::is_safe_address(std::string_view address, const std::string& git
 
 CODEEXEC_INNER {
 
-bool lies_in_later_folders(std::string_view path, const std::vector<std::string>& folders) {
-  return std::any_of(folders.begin(), folders.end(), [path](const std::string& folder) {
-    return codeexec::is_within(path, folder);
-  });
-}
-
 // What the look has found to be a repository's folder, through no link.
 bool leads_to_own_repository(const LaterState& state, const std::string& path,
                              const LaterFile& file) {
@@ -47839,8 +47805,13 @@ bool leads_to_own_repository(const LaterState& state, const std::string& path,
   if (!file.is_readable() || !starts_with(*file.text, begin) || has_nul(*file.text)) return false;
   const std::string_view text =
       without_line_ends(std::string_view(*file.text).substr(begin.size()));
-  const std::string git = path_by_text(text, later_folder_of(path));
-  return text.find('\n') == std::string_view::npos && state.repositories.count(git) != 0 &&
+  // A `..` behind a name leads elsewhere where that is a link.
+  const std::size_t names = text.find_first_not_of("./");
+  const bool is_plain = names != std::string_view::npos && !ends_with(text, "/.."sv) &&
+                        text.find("/../", names) == std::string_view::npos;
+  const std::string git = written_path(text, later_folder_of(path));
+  return is_plain && text.find('\n') == std::string_view::npos &&
+         state.repositories.count(git) != 0 &&
          (git.find("/.git/modules/") != std::string::npos ||
           git.find("/worktrees/") != std::string::npos);
 }
@@ -48435,8 +48406,8 @@ bool lies_below_any(const std::string& path, const std::set<std::string>& folder
 
 class LaterKeeper {
  public:
-  LaterKeeper(std::vector<std::string> folders, const LocalOptions& options)
-      : folders_(std::move(folders)), open_(options.allow_later), kept_(options.put_back_dir) {
+  LaterKeeper(std::vector<std::string> folders, std::vector<std::string> open, std::string kept)
+      : folders_(std::move(folders)), open_(std::move(open)), kept_(std::move(kept)) {
     if (folders_.size() > most_folders) folders_.resize(most_folders);
   }
 
@@ -48779,7 +48750,7 @@ void LaterKeeper::take_links(Comparison& step) {
         !S_ISLNK(status.st_mode) || is_open(path))
       continue;
     const auto found = canonical_path(path);
-    if (found && (!lies_in_later_folders(*found, folders_) || step.now.searched.count(*found) != 0))
+    if (found && (!lies_in_one_of(*found, folders_) || step.now.searched.count(*found) != 0))
       continue;
     LaterFile link;
     link.tree = later_folder_of(path).size();
@@ -48866,9 +48837,7 @@ void LaterKeeper::end(Result& result) {
 void LaterKeeper::finish(Result& result) {
   if (!events_.happened() && !has_to_finish_) return;
   has_to_finish_ = true;
-  std::string kept = kept_;
-  for (const std::string& folder : folders_)
-    if (codeexec::is_within(kept, folder)) kept.clear();
+  const std::string kept = lies_in_one_of(kept_, folders_) ? std::string() : kept_;
   Comparison step(kept, folders_);
   // What is taken out may have kept others from being seen.
   const bool was_whole = before_.is_whole;
@@ -48919,24 +48888,23 @@ bool is_plain_path(std::string_view path) {
 }  // namespace
 
 Expected<LaterBegin> keep_later(const LocalOptions& options, std::vector<std::string> folders) {
-  LocalOptions wanted;
   for (const std::string& path : options.allow_later)
     if (!is_plain_path(path))
       return make_error(ErrorCode::invalid_argument,
                         "allow_later: % is neither a path in a writable root nor an absolute one",
                         {in_quotes(path)});
-  wanted.allow_later = options.allow_later;
-  wanted.put_back_dir = options.put_back_dir.empty() ? default_folder() : options.put_back_dir;
-  if (!wanted.put_back_dir.empty()) {
-    auto path = canonical_path(wanted.put_back_dir);
+  std::string kept = options.put_back_dir.empty() ? default_folder() : options.put_back_dir;
+  if (!kept.empty()) {
+    auto path = canonical_path(kept);
     if (!path) return with_prefix("put_back_dir: ", {}, path.error());
-    wanted.put_back_dir = std::move(*path);
+    kept = std::move(*path);
     struct stat status {};
-    if (::stat(wanted.put_back_dir.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+    if (::stat(kept.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
       return make_error(ErrorCode::invalid_argument, "put_back_dir: % is no directory",
-                        {in_quotes(wanted.put_back_dir)});
+                        {in_quotes(kept)});
   }
-  auto keeper = new_shared<LaterKeeper>(std::move(folders), wanted);
+  const auto keeper =
+      new_shared<LaterKeeper>(std::move(folders), options.allow_later, std::move(kept));
   return LaterBegin([keeper](const std::string& work_dir) {
     const auto command = new_shared<LaterCommand>();
     keeper->begin(work_dir);
@@ -49005,17 +48973,10 @@ std::string folder_identity(int fd, const struct stat& status) {
   return identity;
 }
 
-std::string last_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-bool lies_in_folders(std::string_view path, const std::vector<std::string>& folders) {
-  return std::any_of(folders.begin(), folders.end(), [path](const std::string& folder) {
-    return path.size() > folder.size() && codeexec::is_within(path, folder);
-  });
-}
-
 // Gives a directory of ours back the rights that a command has taken.
-bool open_up(int in, const std::string& name) {
+bool open_up(int in, std::string_view last) {
 #if defined(O_PATH)
+  const std::string name(last);
   const UniqueFd fd(above_standard_streams(
       ::openat(in, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
   struct stat status {};
@@ -49024,7 +48985,7 @@ bool open_up(int in, const std::string& name) {
   return ::chmod(itself.c_str(), (status.st_mode & 07777) | 0700) == 0;
 #else
   (void)in;
-  (void)name;
+  (void)last;
   return false;
 #endif
 }
@@ -49043,19 +49004,14 @@ std::string later_folder_of(std::string_view path) {
   return std::string(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)));
 }
 
-std::string path_by_text(std::string_view text, std::string_view folder) {
-  std::string path;
-  if (!starts_with(text, "/"sv)) {
-    path = folder == "/"sv ? std::string_view() : folder;
-    while (starts_with(text, "../"sv)) {
-      text.remove_prefix(3);
-      path.resize(std::min(path.rfind('/'), path.size()));
-    }
-  }
+std::string written_path(std::string_view text, const std::string& folder) {
+  std::string path = starts_with(text, "/"sv) || folder == "/" ? std::string() : folder;
   while (!text.empty()) {
     const std::string_view part = take_part(text, '/');
-    if (part == ".."sv) return {};
-    if (!part.empty() && part != "."sv) append_all(path, "/%", {part});
+    if (part == ".."sv)
+      path.resize(std::min(path.rfind('/'), path.size()));
+    else if (!part.empty() && part != "."sv)
+      append_all(path, "/%", {part});
   }
   return path;
 }
@@ -49075,11 +49031,11 @@ UniqueFd open_later_folder(const std::string& path, const std::vector<std::strin
   for (std::size_t at = 0; at < path.size();) {
     at = std::min(path.find('/', at + 1), path.size());
     const std::string part = path.substr(0, at);
-    if (!lies_in_folders(part, folders) && !is_one_of(part, folders)) continue;
+    if (!lies_in_one_of(part, folders)) continue;
     if (open(part)) continue;
     const int error = errno;
     const auto around = open_canonical_directory(later_folder_of(part));
-    if (error != EACCES || !around || !open_up(around->get(), last_name(part))) return {};
+    if (error != EACCES || !around || !open_up(around->get(), base_name(part))) return {};
   }
   return open(path);
 }
@@ -49095,7 +49051,7 @@ LaterLook::LaterLook(const std::vector<std::string>& folders, const LaterState& 
   for (const auto& [path, file] : before.files) texts_ += file.text ? file.text->size() : 0;
   for (const std::string& folder : folders) search({folder, 0});
   for (const auto& [path, folder] : before.searched)
-    if (lies_in_folders(path, folders)) search({path, folder.depth});
+    if (lies_in_one_of(path, folders)) search({path, folder.depth});
   for (std::size_t i = 0; i < queue_.size(); ++i) {
     if (state.searched.size() < max_folders)
       search(Folder(queue_[i]));
@@ -49153,7 +49109,7 @@ std::shared_ptr<const std::string> LaterLook::text_of(int in, const std::string&
 
 bool LaterLook::add(const std::string& path, LaterRole role) {
   struct stat status {};
-  const std::string name = last_name(path);
+  const std::string name(base_name(path));
   const int in = directory(later_folder_of(path));
   if (in < 0 || ::fstatat(in, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
   const bool is_folder = S_ISDIR(status.st_mode);
@@ -49186,7 +49142,7 @@ bool LaterLook::add(const std::string& path, LaterRole role) {
 // The names in a directory; one more than `most` when there are more.
 std::vector<std::string> LaterLook::names_in(const std::string& path, std::size_t most) {
   std::vector<std::string> names;
-  UniqueFd fd = open_later_folder(path, folders_);
+  UniqueFd fd(above_standard_streams(::openat(directory(path), ".", listing_flags)));
   if (!fd) return names;
   for_each_entry(std::move(fd), [&](const char* entry) {
     names.emplace_back(entry);
@@ -49329,10 +49285,10 @@ void LaterLook::search(const Folder& folder) {
   events_.add(folder.path, LaterEvents::Kind::searched);
   tree_ = folder.path.size();
   // The folder of a command may be one of hooks itself.
-  const bool is_of_hooks = folder.depth == 0 && last_name(folder.path) == "hooks" &&
+  const bool is_of_hooks = folder.depth == 0 && base_name(folder.path) == "hooks"sv &&
                            has(later_folder_of(folder.path), "HEAD");
   if (is_of_hooks) add_tree(folder.path, LaterRole::hooks, deepest_hooks);
-  if (search_entries(folder, fd.get())) return;
+  if (search_entries(folder, std::move(fd))) return;
   state.is_whole = false;
   add_repository(folder.path);
   if (folder.depth > 0) return;
@@ -49341,11 +49297,10 @@ void LaterLook::search(const Folder& folder) {
 }
 
 // False: there is more than can be listed.
-bool LaterLook::search_entries(const Folder& folder, int fd) {
-  const int listed = above_standard_streams(::openat(fd, ".", listing_flags));
-  if (listed < 0) return false;
-  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(listed));
+bool LaterLook::search_entries(const Folder& folder, UniqueFd fd) {
+  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(fd.get()));
   if (!listing) return false;
+  fd.release();
   bool has_head = false;
   std::vector<std::string> later;
   const dirent* entry = nullptr;
@@ -49421,7 +49376,7 @@ void LaterLook::add_named(const Naming& naming) {
   const char* const home = std::getenv("HOME");
   if (home && starts_with(name, "~/"sv)) name.replace(0, 1, home);
   const auto path = canonical_path(name, naming.folder);
-  if (!path || !lies_in_folders(*path, folders_)) return;
+  if (!path || is_one_of(*path, folders_) || !lies_in_one_of(*path, folders_)) return;
   state.named.insert(*path);
   tree_ = later_folder_of(*path).size();
   const bool is_folder = add(*path, naming.role);
@@ -49672,9 +49627,7 @@ constexpr std::size_t most_copied = 1000;
 constexpr std::size_t deepest_copy = 16;
 
 struct Split {
-  explicit Split(const std::string& path)
-      : folder(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1))),
-        name(path.substr(path.rfind('/') + 1)) {}
+  explicit Split(const std::string& path) : folder(later_folder_of(path)), name(base_name(path)) {}
   std::string folder;
   std::string name;
 };

@@ -14,6 +14,7 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 #include "sandbox/grants_internal.hpp"
 
 namespace codeexec {

@@ -301,10 +301,7 @@ PathRules LocalExecutor::file_rules() const {
 
 // What runs later for another reason than its name is known by a look alone.
 Function<std::string()> LocalExecutor::Place::watch(const std::string& directory) const {
-  const bool is_writable = std::any_of(
-      writable.begin(), writable.end(),
-      [&directory](const std::string& root) { return codeexec::is_within(directory, root); });
-  if (!is_writable) return {};
+  if (!lies_in_one_of(directory, writable)) return {};
   return [end = later(directory)] {
     Result result;
     end(result);

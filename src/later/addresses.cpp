@@ -10,26 +10,14 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
 
-// The path that a text names from a folder, by the text alone.
-std::string written_path(std::string_view text, const std::string& folder) {
-  std::string path = starts_with(text, "/"sv) || folder == "/" ? std::string() : folder;
-  while (!text.empty()) {
-    const std::string_view part = take_part(text, '/');
-    if (part == ".."sv)
-      path.resize(std::min(path.rfind('/'), path.size()));
-    else if (!part.empty() && part != "."sv)
-      append_all(path, "/%", {part});
-  }
-  return path;
-}
-
-// The same, if no link leads elsewhere.
+// The path that a text names from a folder, if no link leads elsewhere.
 std::string plain_path(std::string_view text, const std::string& folder) {
   const std::string path = written_path(text, folder);
   const auto found = canonical_path(text, folder);
@@ -48,7 +36,7 @@ class GitPlaces {
                        const std::string& tree) const;
 
  private:
-  bool lies_here(std::string_view path) const { return lies_in_later_folders(path, folders_); }
+  bool lies_here(std::string_view path) const { return lies_in_one_of(path, folders_); }
   bool is_safe_repository(std::string_view text, const std::string& folder) const;
 
   const LaterState& state_;
@@ -102,12 +90,6 @@ bool GitPlaces::is_safe_address(std::string_view address, const std::string& git
 
 inline namespace inner {
 
-bool lies_in_later_folders(std::string_view path, const std::vector<std::string>& folders) {
-  return std::any_of(folders.begin(), folders.end(), [path](const std::string& folder) {
-    return codeexec::is_within(path, folder);
-  });
-}
-
 // What the look has found to be a repository's folder, through no link.
 bool leads_to_own_repository(const LaterState& state, const std::string& path,
                              const LaterFile& file) {
@@ -115,8 +97,13 @@ bool leads_to_own_repository(const LaterState& state, const std::string& path,
   if (!file.is_readable() || !starts_with(*file.text, begin) || has_nul(*file.text)) return false;
   const std::string_view text =
       without_line_ends(std::string_view(*file.text).substr(begin.size()));
-  const std::string git = path_by_text(text, later_folder_of(path));
-  return text.find('\n') == std::string_view::npos && state.repositories.count(git) != 0 &&
+  // A `..` behind a name leads elsewhere where that is a link.
+  const std::size_t names = text.find_first_not_of("./");
+  const bool is_plain = names != std::string_view::npos && !ends_with(text, "/.."sv) &&
+                        text.find("/../", names) == std::string_view::npos;
+  const std::string git = written_path(text, later_folder_of(path));
+  return is_plain && text.find('\n') == std::string_view::npos &&
+         state.repositories.count(git) != 0 &&
          (git.find("/.git/modules/") != std::string::npos ||
           git.find("/worktrees/") != std::string::npos);
 }

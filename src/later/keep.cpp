@@ -23,6 +23,7 @@
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -53,8 +54,8 @@ bool lies_below_any(const std::string& path, const std::set<std::string>& folder
 
 class LaterKeeper {
  public:
-  LaterKeeper(std::vector<std::string> folders, const LocalOptions& options)
-      : folders_(std::move(folders)), open_(options.allow_later), kept_(options.put_back_dir) {
+  LaterKeeper(std::vector<std::string> folders, std::vector<std::string> open, std::string kept)
+      : folders_(std::move(folders)), open_(std::move(open)), kept_(std::move(kept)) {
     if (folders_.size() > most_folders) folders_.resize(most_folders);
   }
 
@@ -397,7 +398,7 @@ void LaterKeeper::take_links(Comparison& step) {
         !S_ISLNK(status.st_mode) || is_open(path))
       continue;
     const auto found = canonical_path(path);
-    if (found && (!lies_in_later_folders(*found, folders_) || step.now.searched.count(*found) != 0))
+    if (found && (!lies_in_one_of(*found, folders_) || step.now.searched.count(*found) != 0))
       continue;
     LaterFile link;
     link.tree = later_folder_of(path).size();
@@ -484,9 +485,7 @@ void LaterKeeper::end(Result& result) {
 void LaterKeeper::finish(Result& result) {
   if (!events_.happened() && !has_to_finish_) return;
   has_to_finish_ = true;
-  std::string kept = kept_;
-  for (const std::string& folder : folders_)
-    if (codeexec::is_within(kept, folder)) kept.clear();
+  const std::string kept = lies_in_one_of(kept_, folders_) ? std::string() : kept_;
   Comparison step(kept, folders_);
   // What is taken out may have kept others from being seen.
   const bool was_whole = before_.is_whole;
@@ -537,24 +536,23 @@ bool is_plain_path(std::string_view path) {
 }  // namespace
 
 Expected<LaterBegin> keep_later(const LocalOptions& options, std::vector<std::string> folders) {
-  LocalOptions wanted;
   for (const std::string& path : options.allow_later)
     if (!is_plain_path(path))
       return make_error(ErrorCode::invalid_argument,
                         "allow_later: % is neither a path in a writable root nor an absolute one",
                         {in_quotes(path)});
-  wanted.allow_later = options.allow_later;
-  wanted.put_back_dir = options.put_back_dir.empty() ? default_folder() : options.put_back_dir;
-  if (!wanted.put_back_dir.empty()) {
-    auto path = canonical_path(wanted.put_back_dir);
+  std::string kept = options.put_back_dir.empty() ? default_folder() : options.put_back_dir;
+  if (!kept.empty()) {
+    auto path = canonical_path(kept);
     if (!path) return with_prefix("put_back_dir: ", {}, path.error());
-    wanted.put_back_dir = std::move(*path);
+    kept = std::move(*path);
     struct stat status {};
-    if (::stat(wanted.put_back_dir.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
+    if (::stat(kept.c_str(), &status) == 0 && !S_ISDIR(status.st_mode))
       return make_error(ErrorCode::invalid_argument, "put_back_dir: % is no directory",
-                        {in_quotes(wanted.put_back_dir)});
+                        {in_quotes(kept)});
   }
-  auto keeper = new_shared<LaterKeeper>(std::move(folders), wanted);
+  const auto keeper =
+      new_shared<LaterKeeper>(std::move(folders), options.allow_later, std::move(kept));
   return LaterBegin([keeper](const std::string& work_dir) {
     const auto command = new_shared<LaterCommand>();
     keeper->begin(work_dir);

@@ -144,7 +144,7 @@ class LaterLook {
   void add_repository(const std::string& tree);
   void add_bare_repository(const std::string& folder);
   void search(const Folder& folder);
-  bool search_entries(const Folder& folder, int fd);
+  bool search_entries(const Folder& folder, UniqueFd fd);
   void add_naming(Naming naming);
   void add_all_named();
   void read_names(const std::string& text, const std::string& folder);
@@ -200,9 +200,6 @@ using IsSafePlace = FunctionRef<bool(GitPlace kind, const std::string& value)>;
 std::string safe_git_settings(std::string_view before, std::string_view now, IsSafePlace is_safe,
                               std::vector<std::string>& names);
 
-// Whether a path is one of the folders, or lies in one.
-bool lies_in_later_folders(std::string_view path, const std::vector<std::string>& folders);
-
 // Whether a file .git leads to what a repository keeps for a submodule or a linked worktree.
 bool leads_to_own_repository(const LaterState& state, const std::string& path,
                              const LaterFile& file);
@@ -217,9 +214,8 @@ struct GitSettingsFile {
 bool is_safe_git_place(const LaterState& state, const std::vector<std::string>& folders,
                        const GitSettingsFile& file, GitPlace kind, const std::string& value);
 
-// The absolute path that a text names from a folder, by the text alone: empty when links could lead
-// elsewhere, as `..` stands behind a name in it.
-std::string path_by_text(std::string_view text, std::string_view folder);
+// The path that a text names from a folder, by the text alone: where no link lies in it.
+std::string written_path(std::string_view text, const std::string& folder);
 
 }  // namespace inner
 

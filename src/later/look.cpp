@@ -64,17 +64,10 @@ std::string folder_identity(int fd, const struct stat& status) {
   return identity;
 }
 
-std::string last_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-bool lies_in_folders(std::string_view path, const std::vector<std::string>& folders) {
-  return std::any_of(folders.begin(), folders.end(), [path](const std::string& folder) {
-    return path.size() > folder.size() && codeexec::is_within(path, folder);
-  });
-}
-
 // Gives a directory of ours back the rights that a command has taken.
-bool open_up(int in, const std::string& name) {
+bool open_up(int in, std::string_view last) {
 #if defined(O_PATH)
+  const std::string name(last);
   const UniqueFd fd(above_standard_streams(
       ::openat(in, name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
   struct stat status {};
@@ -83,7 +76,7 @@ bool open_up(int in, const std::string& name) {
   return ::chmod(itself.c_str(), (status.st_mode & 07777) | 0700) == 0;
 #else
   (void)in;
-  (void)name;
+  (void)last;
   return false;
 #endif
 }
@@ -102,19 +95,14 @@ std::string later_folder_of(std::string_view path) {
   return std::string(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)));
 }
 
-std::string path_by_text(std::string_view text, std::string_view folder) {
-  std::string path;
-  if (!starts_with(text, "/"sv)) {
-    path = folder == "/"sv ? std::string_view() : folder;
-    while (starts_with(text, "../"sv)) {
-      text.remove_prefix(3);
-      path.resize(std::min(path.rfind('/'), path.size()));
-    }
-  }
+std::string written_path(std::string_view text, const std::string& folder) {
+  std::string path = starts_with(text, "/"sv) || folder == "/" ? std::string() : folder;
   while (!text.empty()) {
     const std::string_view part = take_part(text, '/');
-    if (part == ".."sv) return {};
-    if (!part.empty() && part != "."sv) append_all(path, "/%", {part});
+    if (part == ".."sv)
+      path.resize(std::min(path.rfind('/'), path.size()));
+    else if (!part.empty() && part != "."sv)
+      append_all(path, "/%", {part});
   }
   return path;
 }
@@ -134,11 +122,11 @@ UniqueFd open_later_folder(const std::string& path, const std::vector<std::strin
   for (std::size_t at = 0; at < path.size();) {
     at = std::min(path.find('/', at + 1), path.size());
     const std::string part = path.substr(0, at);
-    if (!lies_in_folders(part, folders) && !is_one_of(part, folders)) continue;
+    if (!lies_in_one_of(part, folders)) continue;
     if (open(part)) continue;
     const int error = errno;
     const auto around = open_canonical_directory(later_folder_of(part));
-    if (error != EACCES || !around || !open_up(around->get(), last_name(part))) return {};
+    if (error != EACCES || !around || !open_up(around->get(), base_name(part))) return {};
   }
   return open(path);
 }
@@ -154,7 +142,7 @@ LaterLook::LaterLook(const std::vector<std::string>& folders, const LaterState& 
   for (const auto& [path, file] : before.files) texts_ += file.text ? file.text->size() : 0;
   for (const std::string& folder : folders) search({folder, 0});
   for (const auto& [path, folder] : before.searched)
-    if (lies_in_folders(path, folders)) search({path, folder.depth});
+    if (lies_in_one_of(path, folders)) search({path, folder.depth});
   for (std::size_t i = 0; i < queue_.size(); ++i) {
     if (state.searched.size() < max_folders)
       search(Folder(queue_[i]));
@@ -212,7 +200,7 @@ std::shared_ptr<const std::string> LaterLook::text_of(int in, const std::string&
 
 bool LaterLook::add(const std::string& path, LaterRole role) {
   struct stat status {};
-  const std::string name = last_name(path);
+  const std::string name(base_name(path));
   const int in = directory(later_folder_of(path));
   if (in < 0 || ::fstatat(in, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
   const bool is_folder = S_ISDIR(status.st_mode);
@@ -245,7 +233,7 @@ bool LaterLook::add(const std::string& path, LaterRole role) {
 // The names in a directory; one more than `most` when there are more.
 std::vector<std::string> LaterLook::names_in(const std::string& path, std::size_t most) {
   std::vector<std::string> names;
-  UniqueFd fd = open_later_folder(path, folders_);
+  UniqueFd fd(above_standard_streams(::openat(directory(path), ".", listing_flags)));
   if (!fd) return names;
   for_each_entry(std::move(fd), [&](const char* entry) {
     names.emplace_back(entry);
@@ -388,10 +376,10 @@ void LaterLook::search(const Folder& folder) {
   events_.add(folder.path, LaterEvents::Kind::searched);
   tree_ = folder.path.size();
   // The folder of a command may be one of hooks itself.
-  const bool is_of_hooks = folder.depth == 0 && last_name(folder.path) == "hooks" &&
+  const bool is_of_hooks = folder.depth == 0 && base_name(folder.path) == "hooks"sv &&
                            has(later_folder_of(folder.path), "HEAD");
   if (is_of_hooks) add_tree(folder.path, LaterRole::hooks, deepest_hooks);
-  if (search_entries(folder, fd.get())) return;
+  if (search_entries(folder, std::move(fd))) return;
   state.is_whole = false;
   add_repository(folder.path);
   if (folder.depth > 0) return;
@@ -400,11 +388,10 @@ void LaterLook::search(const Folder& folder) {
 }
 
 // False: there is more than can be listed.
-bool LaterLook::search_entries(const Folder& folder, int fd) {
-  const int listed = above_standard_streams(::openat(fd, ".", listing_flags));
-  if (listed < 0) return false;
-  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(listed));
+bool LaterLook::search_entries(const Folder& folder, UniqueFd fd) {
+  const std::unique_ptr<DIR, CloseListing> listing(::fdopendir(fd.get()));
   if (!listing) return false;
+  fd.release();
   bool has_head = false;
   std::vector<std::string> later;
   const dirent* entry = nullptr;
@@ -480,7 +467,7 @@ void LaterLook::add_named(const Naming& naming) {
   const char* const home = std::getenv("HOME");
   if (home && starts_with(name, "~/"sv)) name.replace(0, 1, home);
   const auto path = canonical_path(name, naming.folder);
-  if (!path || !lies_in_folders(*path, folders_)) return;
+  if (!path || is_one_of(*path, folders_) || !lies_in_one_of(*path, folders_)) return;
   state.named.insert(*path);
   tree_ = later_folder_of(*path).size();
   const bool is_folder = add(*path, naming.role);

@@ -27,9 +27,7 @@ constexpr std::size_t most_copied = 1000;
 constexpr std::size_t deepest_copy = 16;
 
 struct Split {
-  explicit Split(const std::string& path)
-      : folder(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1))),
-        name(path.substr(path.rfind('/') + 1)) {}
+  explicit Split(const std::string& path) : folder(later_folder_of(path)), name(base_name(path)) {}
   std::string folder;
   std::string name;
 };

@@ -43,6 +43,14 @@ inline constexpr int open_directory_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 // the last name is something else, a link included, and ENOENT when there is no such name.
 Expected<UniqueFd> open_canonical_directory(const std::string& path);
 
+// Whether a path is one of some directories, or lies in one.
+template <class Directories>
+bool lies_in_one_of(std::string_view path, const Directories& directories) {
+  for (const std::string_view directory : directories)
+    if (codeexec::is_within(path, directory)) return true;
+  return false;
+}
+
 // Absolute, with no empty name, `.`, `..` or NUL in it.
 bool is_canonical_form(std::string_view path);
 

@@ -31,10 +31,6 @@ Expected<OpenedGrant> open_by_name(
 
 Expected<OpenedGrant> open_grant(const std::string& path);
 
-// Whether a path lies in one of some directories.
-bool lies_in_one_of(std::string_view path, const Names& directories);
-bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories);
-
 // Whether a path is a directory that a system consists of, or above one. Write access to one of
 // these is control of the system. Directories below them, like a workspace in /var/lib, are not
 // meant.

@@ -8,6 +8,7 @@
 #include "base/base_internal.hpp"
 #include "base/names_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {

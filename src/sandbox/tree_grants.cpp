@@ -8,6 +8,7 @@
 #include "base/base_internal.hpp"
 #include "base/names_internal.hpp"
 #include "paths/paths.hpp"
+#include "paths/paths_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -28,18 +29,6 @@ std::vector<std::string> paths_in(const std::string& directory) {
 std::string real_path_of(const std::string& path) {
   char buffer[PATH_MAX];
   return ::realpath(path.c_str(), buffer) ? std::string(buffer) : std::string();
-}
-
-bool lies_in_one_of(std::string_view path, const Names& directories) {
-  for (const std::string_view directory : directories)
-    if (codeexec::is_within(path, directory)) return true;
-  return false;
-}
-
-bool lies_in_one_of(std::string_view path, const std::vector<std::string>& directories) {
-  for (const std::string& directory : directories)
-    if (codeexec::is_within(path, directory)) return true;
-  return false;
 }
 
 bool is_above_system(std::string_view path) {
