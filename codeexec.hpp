@@ -4162,9 +4162,11 @@ std::string own_namespace(const char* kind);
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);
-// What is left of a file that is open; errors begin with `subject`.
-Expected<std::string> read_to_end(const UniqueFd& fd, std::size_t limit,
-                                  const std::string& subject);
+
+// The whole of a regular file of at most `limit` bytes in an open directory, and what it is; nothing
+// when it is none. Never follows a link as its last name, and never blocks, on a pipe for one.
+std::optional<std::string> read_regular_file(int directory, const char* name, std::size_t limit,
+                                             struct stat& status);
 
 // A user of the system, or a group, whose number is `uid`; as they are written down.
 struct SystemUser {
@@ -4579,6 +4581,27 @@ int CancelToken::descriptor() const {
 // base/io.cpp -------------------------------------------------------------------------------------
 // Whole reads and writes, and the time as text.
 
+namespace {
+
+// What is left of a file that is open; errors begin with `subject`.
+Expected<std::string> read_to_end(const UniqueFd& fd, std::size_t limit,
+                                  const std::string& subject) {
+  std::string content;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return system_error(errno, "%", {subject});
+    if (size == 0) return content;
+    if (content.size() + static_cast<std::size_t>(size) > limit)
+      return make_error(ErrorCode::limit, "%: longer than % bytes",
+                        {subject, std::to_string(limit)});
+    content.append(buffer, static_cast<std::size_t>(size));
+  }
+}
+
+}  // namespace
+
 CODEEXEC_INNER {
 
 std::string utc_time(time_t seconds) {
@@ -4640,20 +4663,14 @@ Expected<std::string> read_whole_file(const std::string& path, std::size_t limit
   return read_to_end(fd, limit, subject);
 }
 
-Expected<std::string> read_to_end(const UniqueFd& fd, std::size_t limit,
-                                  const std::string& subject) {
-  std::string content;
-  char buffer[16384];
-  for (;;) {
-    const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return system_error(errno, "%", {subject});
-    if (size == 0) return content;
-    if (content.size() + static_cast<std::size_t>(size) > limit)
-      return make_error(ErrorCode::limit, "%: longer than % bytes",
-                        {subject, std::to_string(limit)});
-    content.append(buffer, static_cast<std::size_t>(size));
-  }
+std::optional<std::string> read_regular_file(int directory, const char* name, std::size_t limit,
+                                             struct stat& status) {
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const UniqueFd fd(above_standard_streams(::openat(directory, name, flags)));
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  auto text = read_to_end(fd, limit, {});
+  if (!text) return {};
+  return std::move(*text);
 }
 
 std::vector<SystemUser> system_users(const char* path) {
@@ -42788,18 +42805,10 @@ constexpr const char* replaceable_names[] = {
 // A sandbox can hold the folders of a few only, see most_writable.
 constexpr std::size_t most_repositories = 8;
 
-// A regular file of at most so many bytes; empty when it is none. Never follows a link, and never
-// blocks, on a fifo for one.
+// Empty when there is no such file.
 std::string small_file(const UniqueFd& directory, const char* name, std::size_t most,
                        struct stat& status) {
-  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  const UniqueFd file(above_standard_streams(::openat(directory.get(), name, flags)));
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  std::string text(most + 1, '\0');
-  const ssize_t size = ::read(file.get(), &text[0], text.size());
-  text.resize(size > 0 && static_cast<std::size_t>(size) <= most ? static_cast<std::size_t>(size)
-                                                                 : 0);
-  return text;
+  return read_regular_file(directory.get(), name, most, status).value_or(std::string());
 }
 
 // The absolute path that a file of one line holds, or one relative to where the file lies. Empty
@@ -43272,13 +43281,9 @@ struct WrittenFiles {
     const std::size_t slash = file->rfind('/');
     const auto folder = open_canonical_directory(file->substr(0, std::max<std::size_t>(slash, 1)));
     if (!folder) return {};
-    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    const UniqueFd fd(
-        above_standard_streams(::openat(folder->get(), file->c_str() + slash + 1, flags)));
-    if (!fd || ::fstat(fd.get(), &status) != 0 || !is_new(status)) return {};
-    auto text = read_to_end(fd, longest, {});
-    if (!text || has_nul(*text)) return {};
-    return std::move(*text);
+    auto text = read_regular_file(folder->get(), file->c_str() + slash + 1, longest, status);
+    if (!text || !is_new(status) || has_nul(*text)) return {};
+    return text;
   }
 
  private:
@@ -49099,12 +49104,9 @@ std::shared_ptr<const std::string> LaterLook::text_of(int in, const std::string&
   }
   if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > max_text)
     return nullptr;
-  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  const UniqueFd fd(above_standard_streams(::openat(in, name.c_str(), flags)));
   struct stat opened {};
-  if (!fd || ::fstat(fd.get(), &opened) != 0 || later_print(opened) != print) return nullptr;
-  auto text = read_to_end(fd, max_text, {});
-  return text ? take(std::move(*text)) : nullptr;
+  auto text = read_regular_file(in, name.c_str(), max_text, opened);
+  return text && later_print(opened) == print ? take(std::move(*text)) : nullptr;
 }
 
 bool LaterLook::add(const std::string& path, LaterRole role) {
@@ -49354,12 +49356,8 @@ void LaterLook::read_outer_names(const std::string& tree) {
     const auto found = canonical_path(folder);
     const auto directory = found ? open_canonical_directory(*found) : found.failure();
     if (!directory) return std::string();
-    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    const UniqueFd fd(above_standard_streams(::openat(directory->get(), name, flags)));
     struct stat status {};
-    if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::string();
-    auto whole = read_to_end(fd, max_text, {});
-    return whole ? std::move(*whole) : std::string();
+    return read_regular_file(directory->get(), name, max_text, status).value_or(std::string());
   };
   text = without_line_ends(text.substr(begin.size()));
   const std::string own =

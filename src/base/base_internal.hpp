@@ -376,9 +376,11 @@ std::string own_namespace(const char* kind);
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);
-// What is left of a file that is open; errors begin with `subject`.
-Expected<std::string> read_to_end(const UniqueFd& fd, std::size_t limit,
-                                  const std::string& subject);
+
+// The whole of a regular file of at most `limit` bytes in an open directory, and what it is; nothing
+// when it is none. Never follows a link as its last name, and never blocks, on a pipe for one.
+std::optional<std::string> read_regular_file(int directory, const char* name, std::size_t limit,
+                                             struct stat& status);
 
 // A user of the system, or a group, whose number is `uid`; as they are written down.
 struct SystemUser {

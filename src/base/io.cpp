@@ -6,6 +6,27 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+// What is left of a file that is open; errors begin with `subject`.
+Expected<std::string> read_to_end(const UniqueFd& fd, std::size_t limit,
+                                  const std::string& subject) {
+  std::string content;
+  char buffer[16384];
+  for (;;) {
+    const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0) return system_error(errno, "%", {subject});
+    if (size == 0) return content;
+    if (content.size() + static_cast<std::size_t>(size) > limit)
+      return make_error(ErrorCode::limit, "%: longer than % bytes",
+                        {subject, std::to_string(limit)});
+    content.append(buffer, static_cast<std::size_t>(size));
+  }
+}
+
+}  // namespace
+
 inline namespace inner {
 
 std::string utc_time(time_t seconds) {
@@ -67,20 +88,14 @@ Expected<std::string> read_whole_file(const std::string& path, std::size_t limit
   return read_to_end(fd, limit, subject);
 }
 
-Expected<std::string> read_to_end(const UniqueFd& fd, std::size_t limit,
-                                  const std::string& subject) {
-  std::string content;
-  char buffer[16384];
-  for (;;) {
-    const ssize_t size = ::read(fd.get(), buffer, sizeof buffer);
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return system_error(errno, "%", {subject});
-    if (size == 0) return content;
-    if (content.size() + static_cast<std::size_t>(size) > limit)
-      return make_error(ErrorCode::limit, "%: longer than % bytes",
-                        {subject, std::to_string(limit)});
-    content.append(buffer, static_cast<std::size_t>(size));
-  }
+std::optional<std::string> read_regular_file(int directory, const char* name, std::size_t limit,
+                                             struct stat& status) {
+  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+  const UniqueFd fd(above_standard_streams(::openat(directory, name, flags)));
+  if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
+  auto text = read_to_end(fd, limit, {});
+  if (!text) return {};
+  return std::move(*text);
 }
 
 std::vector<SystemUser> system_users(const char* path) {

@@ -34,18 +34,10 @@ constexpr const char* replaceable_names[] = {
 // A sandbox can hold the folders of a few only, see most_writable.
 constexpr std::size_t most_repositories = 8;
 
-// A regular file of at most so many bytes; empty when it is none. Never follows a link, and never
-// blocks, on a fifo for one.
+// Empty when there is no such file.
 std::string small_file(const UniqueFd& directory, const char* name, std::size_t most,
                        struct stat& status) {
-  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  const UniqueFd file(above_standard_streams(::openat(directory.get(), name, flags)));
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return {};
-  std::string text(most + 1, '\0');
-  const ssize_t size = ::read(file.get(), &text[0], text.size());
-  text.resize(size > 0 && static_cast<std::size_t>(size) <= most ? static_cast<std::size_t>(size)
-                                                                 : 0);
-  return text;
+  return read_regular_file(directory.get(), name, most, status).value_or(std::string());
 }
 
 // The absolute path that a file of one line holds, or one relative to where the file lies. Empty

@@ -131,13 +131,9 @@ struct WrittenFiles {
     const std::size_t slash = file->rfind('/');
     const auto folder = open_canonical_directory(file->substr(0, std::max<std::size_t>(slash, 1)));
     if (!folder) return {};
-    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    const UniqueFd fd(
-        above_standard_streams(::openat(folder->get(), file->c_str() + slash + 1, flags)));
-    if (!fd || ::fstat(fd.get(), &status) != 0 || !is_new(status)) return {};
-    auto text = read_to_end(fd, longest, {});
-    if (!text || has_nul(*text)) return {};
-    return std::move(*text);
+    auto text = read_regular_file(folder->get(), file->c_str() + slash + 1, longest, status);
+    if (!text || !is_new(status) || has_nul(*text)) return {};
+    return text;
   }
 
  private:

@@ -190,12 +190,9 @@ std::shared_ptr<const std::string> LaterLook::text_of(int in, const std::string&
   }
   if (!S_ISREG(status.st_mode) || static_cast<std::uint64_t>(status.st_size) > max_text)
     return nullptr;
-  constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  const UniqueFd fd(above_standard_streams(::openat(in, name.c_str(), flags)));
   struct stat opened {};
-  if (!fd || ::fstat(fd.get(), &opened) != 0 || later_print(opened) != print) return nullptr;
-  auto text = read_to_end(fd, max_text, {});
-  return text ? take(std::move(*text)) : nullptr;
+  auto text = read_regular_file(in, name.c_str(), max_text, opened);
+  return text && later_print(opened) == print ? take(std::move(*text)) : nullptr;
 }
 
 bool LaterLook::add(const std::string& path, LaterRole role) {
@@ -445,12 +442,8 @@ void LaterLook::read_outer_names(const std::string& tree) {
     const auto found = canonical_path(folder);
     const auto directory = found ? open_canonical_directory(*found) : found.failure();
     if (!directory) return std::string();
-    constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-    const UniqueFd fd(above_standard_streams(::openat(directory->get(), name, flags)));
     struct stat status {};
-    if (!fd || ::fstat(fd.get(), &status) != 0 || !S_ISREG(status.st_mode)) return std::string();
-    auto whole = read_to_end(fd, max_text, {});
-    return whole ? std::move(*whole) : std::string();
+    return read_regular_file(directory->get(), name, max_text, status).value_or(std::string());
   };
   text = without_line_ends(text.substr(begin.size()));
   const std::string own =
