@@ -43,7 +43,8 @@ python3 -X faulthandler -c 'import os; os.abort()' 2>&1 | grep -o 'Fatal Python 
 python3 -X tracemalloc -c 'import tracemalloc; print(tracemalloc.is_tracing())'
 ''', "Fatal Python error: Aborted\nTrue\n", "python3")
 task("ps, top and /proc of one's own", r'''
-sleep 600 & ps -o comm= -p $!; top -b -n 1 -p $! | grep -c 'sleep *$';
+sleep 600 & until grep -q sleep /proc/$!/comm || ! kill -0 $!; do sleep 0.01; done
+ps -o comm= -p $!; top -b -n 1 -p $! | grep -c 'sleep *$';
 cat /proc/$!/comm; ls /proc/self/fd > l
 free | grep -c Mem; nproc > n && kill $!
 ''', "sleep\n1\nsleep\n1\n", ("ps", "top", "free"))
