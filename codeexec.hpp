@@ -4163,8 +4163,8 @@ std::string own_namespace(const char* kind);
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);
 
-// The whole of a regular file of at most `limit` bytes in an open directory, and what it is; nothing
-// when it is none. Never follows a link as its last name, and never blocks, on a pipe for one.
+// The whole of a regular file of at most `limit` bytes in an open directory, and what it is;
+// nothing when it is none. It never follows a link as its last name, and never blocks (on a pipe).
 std::optional<std::string> read_regular_file(int directory, const char* name, std::size_t limit,
                                              struct stat& status);
 
@@ -43772,8 +43772,8 @@ std::string LocalExecutor::describe_place() const {
     for (const Root& root : paths().roots())
       if (root.permission == Permission::read) readable.push_back(root.path);
     append_all(text,
-               " Commands run in a sandbox. They can change files only below %%; besides, they can "
-               "read the system, its tools%% and nothing else of the user's.",
+               " Commands run in a sandbox. They can change files only below %%; they can read "
+               "the system, its tools%% and nothing else of the user's.",
                {to_utf8(joined(place_->writable, ", "sv)), place_->about_tmp(),
                 readable.empty() ? "" : ", ", to_utf8(joined(readable, ", "sv))});
     const std::string git = place_->about_git();
@@ -43786,10 +43786,7 @@ std::string LocalExecutor::describe_place() const {
       append_all(text, " What is at % is hidden: it cannot be read.",
                  {to_utf8(joined(place_->hidden_paths, ", "sv))});
     if (place_->runs_later)
-      text +=
-          " What the user's tools would run later (git hooks, .vscode, .envrc ...) is put back "
-          "when "
-          "a command has ended.";
+      text += " Git hooks, .vscode, .envrc and the like are put back after each command.";
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";
@@ -68510,8 +68507,8 @@ constexpr ToolRow tool_rows[] = {
      {"start_background_shell",
       "Start a background command",
       ToolEffect::runs,
-      "Starts a shell command that goes on by itself, such as a server, and returns its shell_id "
-      "at once.",
+      "Starts a command that goes on by itself, such as a server, and returns its shell_id at "
+      "once.",
       {{"command", Takes::required_text, "For {shell_path}."},
        {"work_dir", Takes::text, "", "cwd"},
        {"timeout", Takes::seconds, "Seconds; default: none."},
@@ -68533,15 +68530,14 @@ constexpr ToolRow tool_rows[] = {
         "until it ends."},
        {"timeout", Takes::seconds, "Seconds to wait; default: 30."},
        {"screen", Takes::truth,
-        "What its terminal shows now, instead of the output; wait_for then looks at that, once "
-        "there is more than `since`."},
+        "What its terminal shows now, instead of the output; wait_for then looks at that."},
        {"max_output", Takes::from_1}}},
      false},
     {get_background_shell_status,
      {"get_background_shell_status",
       "Check a background command",
       ToolEffect::reads,
-      "Tells whether a background command is running, stopped (exit code 0), failed or killed.",
+      "Whether it is running, stopped (exit code 0), failed or killed.",
       {{"shell_id", Takes::required_text}}},
      false},
     {write_background_shell,

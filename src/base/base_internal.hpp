@@ -377,8 +377,8 @@ std::string own_namespace(const char* kind);
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);
 
-// The whole of a regular file of at most `limit` bytes in an open directory, and what it is; nothing
-// when it is none. Never follows a link as its last name, and never blocks, on a pipe for one.
+// The whole of a regular file of at most `limit` bytes in an open directory, and what it is;
+// nothing when it is none. It never follows a link as its last name, and never blocks (on a pipe).
 std::optional<std::string> read_regular_file(int directory, const char* name, std::size_t limit,
                                              struct stat& status);
 

@@ -219,8 +219,8 @@ std::string LocalExecutor::describe_place() const {
     for (const Root& root : paths().roots())
       if (root.permission == Permission::read) readable.push_back(root.path);
     append_all(text,
-               " Commands run in a sandbox. They can change files only below %%; besides, they can "
-               "read the system, its tools%% and nothing else of the user's.",
+               " Commands run in a sandbox. They can change files only below %%; they can read "
+               "the system, its tools%% and nothing else of the user's.",
                {to_utf8(joined(place_->writable, ", "sv)), place_->about_tmp(),
                 readable.empty() ? "" : ", ", to_utf8(joined(readable, ", "sv))});
     const std::string git = place_->about_git();
@@ -233,10 +233,7 @@ std::string LocalExecutor::describe_place() const {
       append_all(text, " What is at % is hidden: it cannot be read.",
                  {to_utf8(joined(place_->hidden_paths, ", "sv))});
     if (place_->runs_later)
-      text +=
-          " What the user's tools would run later (git hooks, .vscode, .envrc ...) is put back "
-          "when "
-          "a command has ended.";
+      text += " Git hooks, .vscode, .envrc and the like are put back after each command.";
   }
   if (report.network == Network::none)
     text += " The network is switched off: nothing can be downloaded.";

@@ -3,6 +3,7 @@
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "paths/paths.hpp"
 
 #ifndef CODEEXEC_HAS_OPENAT2
 #if defined(__linux__) && defined(SYS_openat2)  // Linux 5.6

@@ -65,8 +65,8 @@ constexpr ToolRow tool_rows[] = {
      {"start_background_shell",
       "Start a background command",
       ToolEffect::runs,
-      "Starts a shell command that goes on by itself, such as a server, and returns its shell_id "
-      "at once.",
+      "Starts a command that goes on by itself, such as a server, and returns its shell_id at "
+      "once.",
       {{"command", Takes::required_text, "For {shell_path}."},
        {"work_dir", Takes::text, "", "cwd"},
        {"timeout", Takes::seconds, "Seconds; default: none."},
@@ -88,15 +88,14 @@ constexpr ToolRow tool_rows[] = {
         "until it ends."},
        {"timeout", Takes::seconds, "Seconds to wait; default: 30."},
        {"screen", Takes::truth,
-        "What its terminal shows now, instead of the output; wait_for then looks at that, once "
-        "there is more than `since`."},
+        "What its terminal shows now, instead of the output; wait_for then looks at that."},
        {"max_output", Takes::from_1}}},
      false},
     {get_background_shell_status,
      {"get_background_shell_status",
       "Check a background command",
       ToolEffect::reads,
-      "Tells whether a background command is running, stopped (exit code 0), failed or killed.",
+      "Whether it is running, stopped (exit code 0), failed or killed.",
       {{"shell_id", Takes::required_text}}},
      false},
     {write_background_shell,

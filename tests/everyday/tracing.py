@@ -3,8 +3,8 @@
 from task import Dialogue, task
 
 SLEEPER = r'''
-printf '#include <unistd.h>\nint inner(int n) { return n + 1; }\n' > t.c
-printf 'int main(void) { int n = inner(41);\n' >> t.c
+printf '#include <fcntl.h>\n#include <unistd.h>\nint inner(int n) { return n + 1; }\n' > t.c
+printf 'int main(void) { int n = inner(41); creat("started", 0600);\n' >> t.c
 printf 'while (access("stop", F_OK)) pause(); return n; }\n' >> t.c
 gcc -g -O0 t.c -o t
 '''
@@ -13,7 +13,9 @@ touch stop; gdb -q -batch -ex 'break inner' -ex run -ex bt -ex 'print n' -ex con
   grep -oE '#1 .* main|= 41|exited with code 052'
 ''', "= 41\nexited with code 052\n", ("gdb", "gcc"))
 task("gdb: attach to a process", SLEEPER + r'''
-./t & gdb -q -batch -ex bt -p $! 2>&1 | grep -c 'main ()'; touch stop; kill $!
+./t &
+until [ -e started ] && grep -q '^State:.S' /proc/$!/status; do sleep 0.01; done
+gdb -q -batch -ex bt -p $! 2>&1 | grep -c 'main ()'; touch stop; kill $!
 ''', "1\n", ("gdb", "gcc", "gdb -q -batch -p $$ 2>&1 | grep -q Thread || test $(id -u) = 0"))
 task("gdb: a dialogue in a terminal", (
     "printf 'int main(void) {\\n int n = 41;\\n return n + 1;\\n}\\n' > t.c && gcc -g t.c -o t",
