@@ -71143,15 +71143,18 @@ class LiveOutput {
   std::chrono::milliseconds elapsed() const {
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin_);
   }
+  // Two messages of one millisecond have two numbers: progress that does not grow is not sent.
   void send(const std::string& message) {
     sent_ = Clock::now();
-    call_.progress(static_cast<double>(elapsed().count()) / 1000.0, {}, message);
+    progress_ = std::max(progress_ + 1, elapsed().count());
+    call_.progress(static_cast<double>(progress_) / 1000.0, {}, message);
   }
 
   mcp::Call call_;
   const Executor* executor_;  // its secrets are masked; or null
   Clock::time_point begin_ = Clock::now();
   Clock::time_point sent_ = {};
+  std::chrono::milliseconds::rep progress_ = -1;  // of the last message
   std::string text_ = {};   // the end of the output
   std::size_t unsent_ = 0;  // bytes at its end that were in no message
 };
