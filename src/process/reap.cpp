@@ -29,15 +29,19 @@ void ask_pidfd(int pidfd, ExitStatus& result) {
   };
   constexpr std::uint64_t wants_exit = 8;
   constexpr unsigned long request = _IOWR(0xFF, 11, PidfdInfo);
-  for (int attempt = 0; attempt < 2; ++attempt) {
+  const Clock::time_point deadline = later(Clock::now(), std::chrono::seconds(3));
+  for (bool gone = false;;) {
     PidfdInfo info{};
     info.mask = wants_exit;
     // Not ioctl(), whose request is an unsigned long in glibc and an int in musl.
     if (::syscall(SYS_ioctl, pidfd, request, &info) != 0) return;
     if (info.mask & wants_exit) return decode_wait_status(info.exit_code, result);
-    // Dead, but not yet gone: the hang-up comes when the kernel has let go of it.
-    pollfd gone = {pidfd, 0, 0};
-    ::poll(&gone, 1, 200);
+    if (gone || Clock::now() >= deadline) return;
+    // Dead, but not yet gone: the hang-up comes when the kernel has let go of it. The thread of the
+    // host that reaps it may have to wait for a processor first.
+    pollfd hang_up = {pidfd, 0, 0};
+    wait_for_events(&hang_up, 1, deadline);
+    gone = hang_up.revents != 0;
   }
 }
 #endif
