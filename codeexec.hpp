@@ -71159,8 +71159,8 @@ class LiveOutput {
   Clock::time_point begin_ = Clock::now();
   Clock::time_point sent_ = {};
   std::chrono::milliseconds::rep progress_ = -1;  // of the last message
-  std::string text_ = {};   // the end of the output
-  std::size_t unsent_ = 0;  // bytes at its end that were in no message
+  std::string text_ = {};                         // the end of the output
+  std::size_t unsent_ = 0;                        // bytes at its end that were in no message
 };
 
 // What execute_command gives. A schema may have other members besides: those that come seldom, and
