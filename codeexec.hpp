@@ -91,7 +91,7 @@
 //   shell        needs: base          a script becomes its simple commands; starts nothing
 //   policy       needs: base regex shell    sanitizer rules, block and allow lists, verdicts
 //   paths        needs: base          allowed roots, safe opening, which files may be deleted
-//   files        needs: base paths    reading, writing and listing within the roots
+//   files        needs: base regex paths    reading, editing, searching within the roots
 //   environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   terminal     needs: base          the screen that a program's output draws; keys
@@ -101,7 +101,7 @@
 //   audit        needs: base json process sandbox executor    records of commands, the file of them
 //   later        needs: base paths executor    what the user's tools run later, kept as it is
 //   agent        needs: base json paths environment sandbox process executor  commands elsewhere
-//   copy         needs: base json paths process executor agent    a workspace, kept alike elsewhere
+//   copy         needs: base json paths files process executor agent    a workspace kept alike
 //   place        needs: base json paths files environment sandbox process executor agent copy
 //                                     commands on another machine
 //   cluster      needs: base json process executor agent place    jobs of Slurm, pods of Kubernetes
@@ -900,6 +900,21 @@ struct FileWrite {
   std::string below = {};
 };
 
+// What edit() changes in a file: `old_text` becomes `new_text`.
+struct FileEdit {
+  std::string old_text = {};  // not empty, exactly as in the file but for its line ends
+  std::string new_text = {};
+  bool all = false;  // wherever it is; else it must be at one place alone
+};
+
+// What edit() has done.
+struct FileEdited {
+  std::string path = {};       // canonical
+  std::uint64_t replaced = 0;  // places
+  // The hunks of a unified diff, at most max_diff bytes of them.
+  std::string diff = {};
+};
+
 struct FileEntry {
   enum class Type { file, directory, link, other };
   std::string path = {};  // relative to the directory that was listed; bytes, mostly UTF-8
@@ -916,6 +931,35 @@ struct FileList {
   std::string path = {};                // canonical
   std::vector<FileEntry> entries = {};  // by path, byte by byte; a directory before what is in it
   bool more = false;  // there are more than max_entries, or deeper ones that could not be read
+  std::uint64_t ignored = 0;  // were left out, as a .gitignore says
+};
+
+// What search() looks for.
+struct FileSearch {
+  std::string pattern = {};  // see Regex; each line is a text of its own, without its end
+  std::string glob = {};     // of names, or with a / of paths from `path`; `**` and {a,b}, too
+  std::size_t context = 0;   // lines around each that matches, at most 100
+  bool files_only = false;   // paths alone, one a line
+  std::size_t max_matches = 1000;                // lines that match, or files
+  std::size_t max_bytes = std::size_t{1} << 16;  // of FileMatches::text
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  std::optional<CancelToken> cancel = {};
+};
+
+// What was found, by path, with the path of each file before its lines:
+//   src/a.c
+//   12:a line that matches, of which at most 300 bytes are given
+//   13-a line of its context
+//   --
+//   40:the next one
+struct FileMatches {
+  std::string path = {};  // canonical, where it was searched
+  std::string text = {};
+  std::uint64_t matches = 0;     // lines, or with files_only files
+  std::uint64_t ignored = 0;     // files and directories left out, as a .gitignore says
+  std::uint64_t binary = 0;      // files that were left out, as they have a NUL
+  std::uint64_t unreadable = 0;  // files and directories
+  bool more = false;             // a bound was reached, and the rest was not searched
 };
 
 // Internal: files on another machine, and a question about them.
@@ -940,6 +984,10 @@ class Files {
  public:
   static constexpr std::size_t max_entries = 2000;  // listed at once
   static constexpr std::size_t max_write = std::size_t{64} << 20;
+  static constexpr std::size_t max_edits = 100;                     // of a file at once
+  static constexpr std::size_t max_edited = std::size_t{16} << 20;  // bytes of a file to be edited
+  static constexpr std::size_t max_diff = 8192;
+  static constexpr std::size_t max_searched = 4000000;
   // Looked through for the offset of a range in lines; beyond it only bytes can be read.
   static constexpr std::uint64_t max_scan = std::uint64_t{1} << 30;
 
@@ -963,16 +1011,38 @@ class Files {
   Expected<std::string> write(std::string_view path, std::string_view bytes,
                               const FileWrite& how = {}) const;
 
+  // Changes a text as write() replaces a file: all of the edits, or none. Each is looked for in the
+  // text as it was. What both texts of an edit begin and end with stays; the rest of two edits may
+  // not overlap. Where the file has \r\n, a \n of an edit stands for it, in both texts. The file is
+  // left as it is when it was changed meanwhile.
+  //   Memory: a few times the file. Time: edits x file.
+  //   Errors, beside those of write(): not_found for an old_text that is not there, with the
+  //   nearest lines; invalid_argument for one at several places without `all`, with their lines,
+  //   for edits that are empty, change nothing or overlap, and for what is no text (it has a NUL);
+  //   limit for more than max_edited bytes or 100,000 places; io when it was changed meanwhile.
+  Expected<FileEdited> edit(std::string_view path, const std::vector<FileEdit>& edits) const;
+
   // What a directory holds, `depth` levels deep, at least 1; hidden files, too. Links are shown and
   // not followed. The upper levels come first when there are too many. Not looked into: .git, .hg,
   // .svn, the directories that is_auto_generated() knows by their names alone (__pycache__,
-  // node_modules ...), those that a root forbids, and /proc and its like.
+  // node_modules ...), those that a root forbids, and /proc and its like. What a .gitignore names
+  // is left out: that of the directory, of those in it, and of those around it in its repository.
   Expected<FileList> list(std::string_view path, std::size_t depth = 1) const;
 
-  // Carries out what FilesElsewhere::read(), write() and list() ask for.
+  // Searches a file, or a directory and what list() would look into, by lines. Links are not
+  // followed. Depth: 128; names: max_searched files and directories.
+  //   Memory: 1 MiB of a file, the names of the directories on the way to it, and the pattern.
+  //   Time: that of reading the files; a pattern that takes longer stops at the timeout.
+  //   Errors, beside those of list(): those of Regex for the pattern.
+  Expected<FileMatches> search(std::string_view path, const FileSearch& search) const;
+
+  // Carries out what was asked of FilesElsewhere.
   void answer(FileMessage& message) const;
 
  private:
+  void answer_read(FileMessage& message) const;
+  void answer_list(FileMessage& message) const;
+  void answer_search(FileMessage& message) const;
   const FilesElsewhere* elsewhere(std::string_view path) const;
   // The path here of what lies in the moved directory; empty: it does not.
   std::string moved_path(std::string_view path) const;
@@ -1168,6 +1238,18 @@ class Guard {
       const Function<std::optional<std::string>(const std::string&)>&) const {
     return {};
   }
+  // Of sessions: what a shell holds besides its folder and its exported variables. It is given as
+  // the shell prints it: options, aliases, variables, functions, of bash or of a POSIX shell; any
+  // of it may be forged. Gives for each thing the text that a later shell runs to have it, by a
+  // key: 1, 2 (a function), 3 (a variable), 4 (an alias) or 5, and its name. Shells run them in
+  // this order. The last argument gets the names of what is not kept.
+  virtual Expected<std::vector<std::pair<std::string, std::string>>> held_by_shell(
+      const std::vector<std::string>&, bool, std::vector<std::string>&) const {
+    return std::vector<std::pair<std::string, std::string>>();
+  }
+  // A guard that judges as this one, and knows that the shell runs such texts before each script,
+  // which have been judged by then. Null: this guard cannot, and no session holds such things.
+  virtual std::shared_ptr<const Guard> with_held(const std::string&) const { return {}; }
   // Asked for a script that may run and whose Judgement is not complete, where files must be known:
   // false when it cannot be read as a shell reads it. The script is then refused.
   virtual bool can_read(std::string_view script, std::string_view work_dir) const = 0;
@@ -1242,6 +1324,16 @@ class Policy final : public Guard {
   std::shared_ptr<const Guard> with_files(
       const Function<std::optional<std::string>(const std::string&)>& text_of) const override;
 
+  // Functions are kept that are one function and no more, aliases without quotes and substitutions,
+  // variables whose values nothing evaluates, and options that neither end nor hide anything.
+  Expected<std::vector<std::pair<std::string, std::string>>> held_by_shell(
+      const std::vector<std::string>& reported, bool bash,
+      std::vector<std::string>& left_out) const override;
+
+  // In strict mode; of what is held, the variables are judged as those of judge_reading(), and
+  // functions and aliases where they are called. In compat mode the text of the script is all.
+  std::shared_ptr<const Guard> with_held(const std::string& held) const override;
+
   // In strict mode a script that cannot be read is refused; in compat mode it may run.
   bool can_read(std::string_view script, std::string_view work_dir) const override;
 
@@ -1258,6 +1350,7 @@ class Policy final : public Guard {
   explicit Policy(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
   std::shared_ptr<const Compiled> compiled_;
   Function<std::optional<std::string>(const std::string&)> text_of_ = {};
+  std::string held_ = {};
 };
 
 // Policy::create(), for ExecutorWings.
@@ -1558,17 +1651,21 @@ class Process {
 // The one gate that every command passes, and running on this host.
 
 // What commands leave to those after them when they name the same session: the folder they end in
-// and the variables that they export or unset. Nothing else: functions, aliases, options of the
-// shell and variables that are not exported end with their command, which has a shell of its own.
-// A command starts with what the session has then, and when it has left by itself, what it has
+// and the variables that they export or unset; under bash, sh, dash and ash also variables that are
+// not exported, aliases and options of the shell, and under bash arrays, attributes of variables
+// and functions. Each command has a shell of its own, which begins with that, and is judged with
+// it. With an own_guard without Guard::with_held() it is as with other shells.
+//   A command starts with what the session has then, and when it has left by itself, what it has
 // changed of that becomes the session's: of two at the same time that change the same, the one
 // that ends last counts. One that was stopped or killed changes nothing, nor does one whose shell
 // wrote no report, after `exec` or with a trap of its own on EXIT; a note says so.
 //   Not carried: PWD, OLDPWD, SHLVL and _; what changes how a shell reads the next script or runs
 //   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT,
-//   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; what the shell shows to be
-//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB the
-//   session stays as it was, and a note says so.
+//   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; an `unset HOME`; what would
+//   end or hide what the next command does (set -e, -n, -x, -v, traps); functions and aliases that
+//   the policy refuses as a command, which a note names. With changes of more than 256 exported
+//   variables or 64 KiB the session stays as it was, and with more than 1,024 other things or 256
+//   KiB these stay as they were, as a note says.
 // Copies share it. All members are safe from any thread.
 class Session {
  public:
@@ -1662,8 +1759,10 @@ struct Command {
   // Its standard streams are a terminal of this size, see ProcessOptions.
   std::optional<TerminalSize> terminal = {};
   // Bytes kept per stream, in place of the executor's max_output. Of a background command the
-  // greater of the two is kept. A longer stream goes to a file, where files are made.
+  // greater of the two is kept. A stream that is longer than that, or than spill_above, goes to a
+  // file, where files are made.
   std::optional<std::size_t> max_output = {};
+  std::optional<std::size_t> spill_above = {};
   bool keep_end_only = false;              // of long output: the end, and nothing of the start
   std::optional<CancelToken> cancel = {};  // ends the command when cancelled, from any thread
   // Runs beside other work, as a server or a long training does: without a timeout of its own it
@@ -1790,6 +1889,10 @@ class Execution {
   //   Errors: permission_denied when the guard refuses it: nothing of it was written.
   Expected<void> write(std::string_view bytes) const;
   void close_input() const;
+  // Whether bytes could be written now: it was kept open, and is not closed yet.
+  bool takes_input() const;
+  // Sends a signal to its process group, wherever that is. False: it has ended, or waits.
+  bool signal(int number) const;
 
   // What its terminal shows, and another size for it: see Process::screen() and resize().
   Expected<TerminalScreen> screen() const;
@@ -2638,6 +2741,9 @@ struct CodeOptions {
   // A file that the code does not name, of code that is run, is removed when that has ended; it has
   // 16 random digits then. A shell's code needs none.
   bool remove_unnamed = false;
+  // Runs a command in place of Executor::run(), and takes what it is changed to. False: it goes on
+  // by itself, and nothing after it runs; its file is removed when it ends, by its on_end.
+  Function<bool(Command& command, Result& result)> run = {};
 };
 
 struct CodeResult {
@@ -2653,6 +2759,7 @@ struct CodeResult {
   std::string message = {};
   // All blocks have succeeded (there was at least one).
   bool succeeded = false;
+  bool goes_on = false;  // the last one, as CodeOptions::run has said
 };
 
 // Runs blocks of code one after another, each as a command of its own that passes the executor's
@@ -3088,6 +3195,7 @@ struct Parameter {
   std::optional<double> maximum = {};       // of integers and numbers: inclusive
   std::vector<std::string> choices = {};    // of strings: the only values allowed, unless empty
   std::optional<ParameterType> items = {};  // of arrays: the type of every item
+  std::vector<Parameter> fields = {};       // of items that are objects: what each has
 };
 
 // What a handler sees of one tools/call. Copies refer to the same call and may outlive the handler.
@@ -3111,6 +3219,9 @@ class Call {
   // soon: what it returns to a client that cancelled is dropped.
   const CancelToken& cancel_token() const noexcept;
   bool wants_progress() const noexcept;
+  // The client has a task in place of the answer, or gets one when the call takes long: it does not
+  // wait for the answer, however long the call takes.
+  bool runs_as_task() const noexcept;
   // Reports to the client how far the call is. Ignored when the client did not ask, when `progress`
   // is not finite or not greater than before, and once the call is answered or cancelled. More than
   // 20 in a second (after the first 32) are dropped, and so is what a client is too slow to read.
@@ -3193,6 +3304,9 @@ struct ServerOptions {
   std::string instructions = {};  // the model gets them at the start
   std::string announced = {};     // how the URIs of Call::announcer() begin; empty: there are none
   bool ask_roots = false;         // asks the client for its roots, see Call::roots()
+  // How the names of clients begin that show their model structuredContent in place of the text.
+  // They get the text alone, and no output schemas. An empty text: so do all.
+  std::vector<std::string> text_only_clients = {};
   // Where messages come from and go to. 0 and 1 are moved away while serving: 0 then is /dev/null
   // and 1 is a copy of 2, so that no library writes into the protocol's stream and no child
   // inherits it.
@@ -3250,8 +3364,9 @@ class Server {
 //     file_path is a path, or a module of /tools.
 //   list_artifacts()                                {artifacts: [{name, size}]}
 //   get_artifact(name)                              {name, size, encoding: "base64", content}
+// json_text: see ToolOptions.
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
-                                        const std::string& user_id);
+                                        const std::string& user_id, bool json_text = false);
 
 // Describes to a model its container, for ServerOptions::instructions: its directories, and the
 // skills there are.
@@ -3303,6 +3418,8 @@ class Regex {
   // The text this was compiled from.
   const std::string& pattern() const noexcept;
 
+  class Lines;  // internal: those in which there is a match
+
  private:
   struct Program;
   class Parser;
@@ -3342,6 +3459,8 @@ struct JobStatus {
   // While the job runs: what is known so far, with outcome `unknown`. Afterwards everything but out
   // and err, which Jobs::read() gives.
   Result result = Result();
+  bool keeps_input = false;               // Command::keep_input_open
+  bool takes_input = false;               // it is open now: Jobs::write() may follow
   std::string start_time = {};            // UTC, RFC 3339 with milliseconds
   std::chrono::milliseconds duration{0};  // until now, or until the job ended
 };
@@ -3406,10 +3525,12 @@ class Jobs {
   // result is that of Executor::run() with all output, also for a refusal. Output keeps head and
   // tail, unless the command has keep_end_only. Timeouts are those of start(). Command::cancel ends
   // the foreground run only, not the job. If max_running jobs are running, the command stays in the
-  // foreground; without a timeout of its own it is then cancelled after the executor's, and a note
-  // says so.
+  // foreground, and its input ends; without a timeout of its own it is then cancelled after the
+  // executor's, and a note says so.
+  // With `as_foreground` it is like one of Executor::run() also as a job: its timeouts are the
+  // executor's, those of JobOptions have no effect, and its audit record does not name the job.
   JobStatus run(const Command& command, std::chrono::milliseconds time,
-                const Executor* by = nullptr);
+                const Executor* by = nullptr, bool as_foreground = false);
 
   Expected<JobStatus> status(std::string_view id) const;
   std::vector<JobStatus> list() const;  // in the order of their start
@@ -3433,6 +3554,8 @@ class Jobs {
   //   refuses what the job would run of them, see Execution::write().
   Expected<void> write(std::string_view id, std::string_view bytes) const;
   Expected<void> close_input(std::string_view id) const;
+  // Sends a signal to its process group. False: it has ended.
+  Expected<bool> signal(std::string_view id, int number) const;
 
   // Ends the job as a timeout does, with everything that it has started, and returns when it has
   // ended: after the executor's kill_grace and 3 seconds at the latest. True for the one call that
@@ -3511,13 +3634,19 @@ Json to_json(const Result& result);
 Json to_json(const Judgement& judgement);
 
 struct ToolOptions {
-  // Bytes of each stream of a command in an answer, its head and its tail; a call may ask for less.
-  // With ExecutorOptions::spill_dir or private_spill_dir a note names a file that has the whole.
-  std::size_t max_output = 30000;
+  // Bytes that the result of a command takes as JSON: of long streams it has the head and the tail.
+  // A call may ask for less of both streams. With ExecutorOptions::spill_dir or private_spill_dir a
+  // note names a file that has the whole.
+  std::size_t max_output = 24000;
   JobOptions jobs = JobOptions();
   // Of an execute_command that does not say it: after so long a command that is still running goes
   // on in the background. no_limit: it stays in the foreground.
   std::chrono::milliseconds run_in_background_after = no_limit;
+  // For clients that give up by a clock of their own: a command that still runs after so long goes
+  // on in the background, with the timeout that it has, and the call is answered; so is a call that
+  // waits for a job. Not for a client that wants progress, nor for tasks; not for executors with
+  // max_concurrent. 0: never.
+  std::chrono::milliseconds answer_within = std::chrono::seconds(50);
   // For the answer when a person is asked through the client, see PolicyOptions::ask_commands. As
   // many calls as max_waiters says wait for answers at a time; more are refused.
   std::chrono::milliseconds ask_timeout = std::chrono::minutes(5);
@@ -3538,6 +3667,9 @@ struct ToolOptions {
   // work_dir that is longer than 200 bytes stands the beginning. The first seven keys always come,
   // but for the exit code of a command that still runs.
   bool full_results = false;
+  // The text of a result is its object as JSON, as it is with full_results. Otherwise it is lines
+  // for a model to read: how a command ended, notes, then its streams as they are.
+  bool json_text = false;
 };
 
 // Adds the tools, by default all of these. The executor is borrowed: it must outlive serve(). What
@@ -3546,8 +3678,8 @@ struct ToolOptions {
 // A failure that no command has caused is an error result: {"success": false, "error": message}.
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
 //
-//   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?,
-//   max_output?, stdin?, idle_timeout?)
+//   execute_command(command, timeout?, work_dir?, session_id?, session_live?,
+//   run_in_background_after?, encoding?, max_output?, stdin?, idle_timeout?)
 //     A work_dir may be called cwd, here and below, and stdin input.
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` says so, and the message that would end stderr is one of the notes. When the
@@ -3556,7 +3688,10 @@ struct ToolOptions {
 //     of output: "12 s: Compiling foo.c". With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the
 //     commands of one name share a Session, which the first makes; the answer ends with session_id
 //     and session_work_dir, its folder now. A server has 100 of them; then the one goes that was
-//     not used for the longest.
+//     not used for the longest. With session_live the session is one shell in a terminal, a
+//     background shell, into which commands are typed: `stdout` is what it prints until its prompt.
+//     After the timeout ctrl-c is typed; after idle_timeout (30) of silence the outcome is
+//     "running", and an empty command waits on.
 //   start_background_shell(command, work_dir?, timeout?, terminal?, rows?, cols?, idle_timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
@@ -3565,25 +3700,37 @@ struct ToolOptions {
 //     stderr_missed_bytes?, notes?}. `next` as `since` gives what comes after. `tail`: the last
 //     lines alone. wait_for is a pattern (see Regex) that a line after `since` must match, or
 //     "exit"; `wait` then says how the waiting ended: matched, ended, timed_out (after `timeout`,
-//     30 by default).
+//     30 by default, and answer_within at most, with a note).
 //   get_background_shell_status(shell_id)
 //     {shell_id, status, exit_code, pid, command, cwd, start_time, duration_seconds, stdout_bytes,
 //     stderr_bytes} and, when it has ended, what to_json(Result) adds. status is a JobState.
-//   write_background_shell(shell_id, input, close_input?)      {shell_id, status, written}
+//   write_background_shell(shell_id, input?, keys?, close_input?, rows?, cols?)
+//     {shell_id, status, written, signals?, input?: "closed", message?}. The input is that of
+//     start_background_shell, or of an execute_command with run_in_background_after and without
+//     stdin. Without a terminal the keys are ctrl-c, ctrl-\, ctrl-d and enter; with and without
+//     one, names of signals (SIGTERM), which go to the process group. A call that does nothing gets
+//     a message on what can be done.
 //   kill_background_shell(shell_id)
 //     {shell_id, status: "killed", signal: "SIGTERM"}; or {shell_id, status, signal: null, message}
 //     when it had ended before.
 //   list_background_shells()                                   {shells, count}
 //   execute_code(code, language?, timeout?, work_dir?, max_output?, idle_timeout?)
 //     to_json(Result) of all blocks together, then code_file, files and blocks (that ran; there may
-//     be 100). Without a language it is inferred; what does not look like code is taken for
-//     Markdown, as with the language "markdown", when it has fenced blocks.
+//     be 100); as of execute_command when a block goes on in the background, which is the last to
+//     run. Without a language it is inferred; what does not look like code is taken for Markdown,
+//     as with the language "markdown", when it has fenced blocks.
 //   read_file(file_path, offset?, count?, unit?, encoding?)
 //     {file_path, content, encoding, size, offset, begin, lines, next, more, cut_line?}, of which
 //     next and offset are in the unit, "lines" or "bytes", and begin is in bytes. Images come as
 //     image content, other binary files as base64 when that is asked for.
 //   write_file(file_path, content, encoding?)                  {success, file_path, bytes}
-//   list_files(path?, depth?)     {path, entries: [{path, type, size, modified, closed?}], more}
+//   edit_file(file_path, edits: [{old_text, new_text, all?}])
+//     {success, file_path, replaced, diff}: see Files::edit().
+//   list_files(path?, depth?)
+//     {path, entries: [{path, type, size, modified, closed?}], ignored?, more}
+//   search_files(pattern, path?, glob?, context?, files_only?)
+//     {path, matches, text, ignored?, binary?, unreadable?, more}: see Files::search(). At most 500
+//     matches and 16 KiB of text; at most 100 lines of context.
 //   read_docstring(file_path, function_name?)        {file_path, function_name, docstring}
 //
 //   Errors: invalid_argument when the server has a tool of such a name, or a disabled one does not
@@ -4026,6 +4173,32 @@ std::string shell_word(std::string_view text);
 
 // Adds a text as one word of a POSIX shell: bare where it is plain, else quoted.
 void append_shell_word(std::string& script, std::string_view text);
+
+// Reads words as dash, bash, busybox, ksh, mksh, zsh and yash print them to be read again: bare, or
+// in any of their quotes. The text is hostile: nothing in it is expanded.
+class PrintedWords {
+ public:
+  explicit PrintedWords(std::string_view text) : text_(text) {}
+  bool at_end() const { return at_ == text_.size(); }
+  std::size_t at() const { return at_; }
+  char next() const { return at_end() ? '\0' : text_[at_]; }
+  // Takes the next character, if it is this one.
+  bool skip(char c);
+  // The word up to one of `ends` that is not quoted, or to the end. False: it is none.
+  bool read(std::string& word, std::string_view ends = " \n");
+
+ private:
+  // To the quote that ends it. A backslash stands for itself, but before one of `escaped`.
+  bool read_quoted(std::string& word, char quote, std::string_view escaped);
+  bool read_ansi(std::string& word);
+  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
+  // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
+  int read_escape(int levels = 2);
+  int read_number(unsigned base, std::size_t most);
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
 
 // NAME=value, as an assignment of a shell, or a word of env or sudo.
 bool is_assignment(std::string_view text);
@@ -5032,6 +5205,85 @@ std::size_t find_help(std::string_view said, const NameTable& table) {
 std::string_view help_in(std::string_view said, const NameTable& table) {
   const std::size_t row = find_help(said, table);
   return row < table.rows ? table.at(row, 1).first() : std::string_view();
+}
+
+// base/printed_words.cpp --------------------------------------------------------------------------
+// Words as shells print them, in any of their quotes.
+
+bool PrintedWords::skip(char c) {
+  if (at_ == text_.size() || text_[at_] != c) return false;
+  ++at_;
+  return true;
+}
+
+bool PrintedWords::read(std::string& word, std::string_view ends) {
+  word.clear();
+  while (at_ < text_.size() && ends.find(text_[at_]) == std::string_view::npos) {
+    const char c = text_[at_++];
+    if (c == '\'') {
+      if (!read_quoted(word, '\'', ""sv)) return false;
+    } else if (c == '"') {
+      if (!read_quoted(word, '"', "$`\"\\"sv)) return false;
+    } else if (c == '$') {
+      if (!skip('\'') || !read_ansi(word)) return false;
+    } else if (c == '\\') {
+      if (at_ == text_.size()) return false;
+      word += text_[at_++];
+    } else if (std::strchr("`&|;<>", c)) {
+      return false;
+    } else {
+      word += c;
+    }
+  }
+  return true;
+}
+
+bool PrintedWords::read_quoted(std::string& word, char quote, std::string_view escaped) {
+  while (at_ < text_.size()) {
+    char c = text_[at_++];
+    if (c == quote) return true;
+    if (c == '\\' && at_ < text_.size() && escaped.find(text_[at_]) != std::string_view::npos)
+      c = text_[at_++];
+    word += c;
+  }
+  return false;
+}
+
+bool PrintedWords::read_ansi(std::string& word) {
+  while (at_ < text_.size()) {
+    const char c = text_[at_++];
+    if (c == '\'') return true;
+    if (c != '\\')
+      word += c;
+    else if (const int byte = read_escape(); byte > 0)
+      word += static_cast<char>(byte);
+    else
+      return false;
+  }
+  return false;
+}
+
+int PrintedWords::read_escape(int levels) {
+  if (at_ == text_.size()) return -1;
+  const char c = text_[at_];
+  if (c >= '0' && c <= '7') return read_number(8, 3);
+  ++at_;
+  if (c == 'x') return read_number(16, 2);
+  if ((c == 'M' || c == 'C') && skip('-') && at_ < text_.size()) {
+    int byte = static_cast<unsigned char>(text_[at_++]);
+    if (byte == '\\' && (levels == 0 || (byte = read_escape(levels - 1)) < 0)) return -1;
+    return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
+  }
+  if (c == 'e' || c == 'E') return '\033';
+  if (c == '\'' || c == '"' || c == '?') return c;
+  const char known = escaped_character(c);
+  return known ? known : -1;
+}
+
+int PrintedWords::read_number(unsigned base, std::size_t most) {
+  const std::size_t begin = at_;
+  const int byte = static_cast<int>(read_digits(text_, at_, most, base));
+  return at_ > begin && byte < 256 ? byte : -1;
 }
 
 }  // inner
@@ -7173,6 +7425,13 @@ enum RegexAssertion : std::uint32_t {
   at_no_ascii_word_edge = 256,
 };
 
+// Those about the words before and after a place.
+constexpr std::uint32_t edges_between(bool before, bool after, bool ascii_before,
+                                      bool ascii_after) {
+  return (before != after ? at_word_edge : at_no_word_edge) |
+         (ascii_before != ascii_after ? at_ascii_word_edge : at_no_ascii_word_edge);
+}
+
 }  // inner
 
 }  // namespace v0_1
@@ -7341,6 +7600,15 @@ bool is_ascii_letter(std::uint32_t code) {
 
 }  // inner
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_8
+
+#if !defined(CODEEXEC_GROUP_9) && (defined(CODEEXEC_IMPLEMENT_POLICY) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_9
+
 // regex/program_internal.hpp ----------------------------------------------------------------------
 // The program of a pattern: what the parser writes and the matcher runs.
 //
@@ -7357,6 +7625,9 @@ bool is_ascii_letter(std::uint32_t code) {
 //
 // Where nothing is under way, the text is skipped up to the next byte that can begin a match; most
 // commands are never looked at any closer by most patterns.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 struct Regex::Program {
   // A set of characters: a bit for each ASCII one, sorted ranges for the rest.
@@ -7425,8 +7696,19 @@ struct Regex::Program {
   void add_first_bytes(const Step& step);
 };
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_9
+
+#if !defined(CODEEXEC_GROUP_10) && defined(CODEEXEC_IMPLEMENT_POLICY)
+#define CODEEXEC_GROUP_10
+
 // regex/parser_internal.hpp -----------------------------------------------------------------------
 // The parser of patterns.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 // Reads a pattern and writes its program. Used once.
 class Regex::Parser {
@@ -7881,6 +8163,334 @@ void Regex::Parser::set_flag(Flags& flags, char flag, bool value) {
   }
 }
 
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_10
+
+#if !defined(CODEEXEC_GROUP_11) && (defined(CODEEXEC_IMPLEMENT_POLICY) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_11
+
+// regex/lines_internal.hpp ------------------------------------------------------------------------
+// Finding lines in much text.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// Finds the lines in which search() finds something: each is a text of its own, without the \n or
+// \r\n at its end. For one thread.
+//
+// Where a match must have a certain text in it, lines without that are never looked at. The others
+// are read by a table that is made while they are read: a row for each set of places in the program
+// that can be arrived at together, with what follows each ASCII character. A table that has grown
+// too large is begun again, so memory stays as it is, and a character never costs more than in a
+// search().
+class Regex::Lines {
+ public:
+  explicit Lines(const Regex& regex);
+
+  // Moves `at` from the beginning of a line to the beginning of the next one, or of this, with a
+  // match. False: there is none up to the end, or stop() said so. The text ends with a line.
+  bool find(std::string_view text, std::size_t& at, FunctionRef<bool()> stop);
+
+ private:
+  using Kind = Program::Step::Kind;
+  using Row = std::uint32_t;  // where it begins in the table, or one of these
+
+  static constexpr std::size_t columns = 256;
+  static constexpr Row first_row = columns;  // at the beginning of a line
+  static constexpr Row unknown = 0;          // of \r and bytes beyond ASCII always
+  static constexpr Row matched = 1;
+  static constexpr std::size_t most_rows = 1000;
+  static constexpr std::size_t most_bytes = std::size_t{4} << 20;  // of the sets of all rows
+  static constexpr std::uint32_t at_end = ~std::uint32_t{0};       // in place of a character
+
+  // What stands before a place, as far as assertions ask.
+  enum class Before : char { start, word, ascii_word, other };
+
+  struct Following {
+    Row row = unknown;
+    std::uint32_t code = 0;
+    Row next = unknown;
+  };
+
+  void find_literal();
+  Row run(std::string_view text, std::size_t& at, Row& row) const;
+  bool scan(std::string_view text, std::size_t& at, FunctionRef<bool()> stop);
+  // What follows `row` on a character, or at the end of a line.
+  Row follow(Row row, std::uint32_t code, FunctionRef<bool()> stop);
+  Row step(Row row, std::uint32_t code);
+  Row row_of(Before before);
+  void begin_table();
+  static Before before_next(std::uint32_t code);
+  static std::uint32_t assertions(Before before, std::uint32_t code);
+
+  const std::shared_ptr<const Program> program_;
+  std::string literal_ = {};  // that each match has
+  bool is_literal_ = false;   // and nothing else
+  std::vector<Row> table_ = {};
+  std::map<std::string, Row> rows_ = {};       // by their sets
+  std::vector<const std::string*> sets_ = {};  // of the rows
+  std::vector<Following> following_ = {};      // of characters beyond ASCII
+  std::size_t turns_ = 0;                      // how many tables there were
+  std::size_t bytes_ = 0;
+  std::size_t work_ = 0;  // since stop() was asked
+  bool is_stopped_ = false;
+  std::vector<std::size_t> seen_ = {};
+  std::size_t turn_ = 0;
+  std::vector<std::uint32_t> todo_ = {};
+  std::vector<std::uint32_t> arrived_ = {};
+};
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_11
+
+#if !defined(CODEEXEC_GROUP_12) && defined(CODEEXEC_IMPLEMENT_POLICY)
+#define CODEEXEC_GROUP_12
+
+// regex/lines.cpp ---------------------------------------------------------------------------------
+// Lines that have a match.
+//
+//   find()   with a literal_: the next line that has it -> scan()
+//            else all lines -> scan()
+//   scan()   a look into the table for each character; else follow() -> step() -> row_of()
+//   step()   as a turn of Regex::Matcher, for all threads at once and without their order
+
+namespace codeexec {
+inline namespace v0_1 {
+
+namespace {
+
+int compare_places_in_program(const void* a, const void* b) {
+  const auto x = *static_cast<const std::uint32_t*>(a);
+  const auto y = *static_cast<const std::uint32_t*>(b);
+  return x < y ? -1 : x > y ? 1 : 0;
+}
+
+}  // namespace
+
+Regex::Lines::Lines(const Regex& regex)
+    : program_(regex.program_), following_(4096), seen_(program_->steps.size()) {
+  find_literal();
+  begin_table();
+}
+
+// Each match passes a step that no jump leads past. Behind a character that stands there, the next
+// step is passed, too, and if nothing else leads to it, nothing is between the two.
+void Regex::Lines::find_literal() {
+  const std::vector<Program::Step>& steps = program_->steps;
+  const std::size_t size = steps.size();
+  std::vector<std::ptrdiff_t> passed(size + 1);  // +1 where jumps over begin, -1 where they end
+  std::vector<bool> is_target(size);
+  for (std::size_t i = 0; i < size; ++i) {
+    const bool splits = steps[i].kind == Kind::split;
+    if (!splits && steps[i].kind != Kind::jump) continue;
+    const std::int32_t offsets[] = {steps[i].value, splits ? steps[i].other : steps[i].value};
+    for (const std::int32_t offset : offsets) {
+      const std::size_t target = Program::target(i, offset);
+      is_target[target] = true;
+      if (target <= i + 1) continue;
+      ++passed[i + 1];
+      --passed[target];
+    }
+  }
+  std::string run;
+  std::size_t characters = 0;
+  std::ptrdiff_t depth = 0;
+  for (std::size_t i = 0; i < size; ++i) {
+    depth += passed[i];
+    const Program::Step& step = steps[i];
+    const auto code = static_cast<std::uint32_t>(step.value);
+    const bool is_byte = code >= 0xd800 && code <= 0xdfff;
+    const bool counts = step.kind == Kind::one && !is_byte && code != '\n' && code != '\r';
+    if (is_target[i] || depth != 0 || (!counts && step.kind != Kind::check)) run.clear();
+    if (!counts || depth != 0) continue;
+    append_utf8(code, run);
+    ++characters;
+    if (run.size() > literal_.size()) literal_ = run;
+  }
+  is_literal_ = characters + 1 == size;
+}
+
+bool Regex::Lines::find(std::string_view text, std::size_t& at, FunctionRef<bool()> stop) {
+  if (literal_.empty()) return at < text.size() && scan(text, at, stop);
+  while (at < text.size()) {
+    const void* const found =
+        ::memmem(text.data() + at, text.size() - at, literal_.data(), literal_.size());
+    if (!found) return false;
+    const auto place = static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+    const std::size_t begin = text.rfind('\n', place);
+    at = begin == std::string_view::npos ? at : std::max(at, begin + 1);
+    const std::size_t end = std::min(text.find('\n', place), text.size());
+    if (is_literal_) return true;
+    std::size_t there = 0;
+    if (scan(text.substr(at, end - at), there, stop)) return true;
+    if (is_stopped_) return false;
+    at = end + 1;
+  }
+  return false;
+}
+
+// Goes on by the table as far as it leads, and returns what ends it: `unknown`, also at the end of
+// the text, or `matched`.
+Regex::Lines::Row Regex::Lines::run(std::string_view text, std::size_t& at, Row& row) const {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(text.data());
+  std::size_t i = at;
+  Row next = unknown;
+  while (i < text.size()) {
+    const Row* const following = &table_[row];
+    next = following[bytes[i]];
+    if (next <= matched) break;
+    ++i;
+    // Most characters of most texts lead back to the same row: looks that do not wait for each
+    // other take a quarter of the time.
+    const auto stays = [&](std::size_t ahead) { return following[bytes[i + ahead]] == row; };
+    if (next == row)
+      while (text.size() - i >= 4 && stays(0) && stays(1) && stays(2) && stays(3)) i += 4;
+    row = next;
+    next = unknown;
+  }
+  at = i;
+  return next;
+}
+
+bool Regex::Lines::scan(std::string_view text, std::size_t& at, FunctionRef<bool()> stop) {
+  const auto* const bytes = reinterpret_cast<const unsigned char*>(text.data());
+  std::size_t i = at;
+  for (Row row = first_row;;) {
+    Row next = run(text, i, row);
+    std::size_t size = 1;
+    if (i == text.size()) {
+      if (i == 0 || bytes[i - 1] == '\n') return false;
+      next = follow(row, at_end, stop);
+    } else if (next == unknown) {
+      const RegexChar c = regex_char_at(text, i);
+      const bool is_before_end = c.code == '\r' && (i + 1 == text.size() || bytes[i + 1] == '\n');
+      const bool is_end = c.code == '\n' || is_before_end;
+      next = follow(row, is_end ? at_end : c.code, stop);
+      size = is_before_end ? 2 : c.size;
+    }
+    if (is_stopped_) return false;
+    if (next == matched) break;
+    row = next;
+    i += size;
+    if (i > text.size()) return false;
+  }
+  const std::size_t end = i == 0 ? std::string_view::npos : text.rfind('\n', i - 1);
+  at = end == std::string_view::npos ? 0 : end + 1;
+  return true;
+}
+
+Regex::Lines::Row Regex::Lines::follow(Row row, std::uint32_t code, FunctionRef<bool()> stop) {
+  Following* known = nullptr;
+  if (code >= 0x80 && code != at_end) {
+    known = &following_[(row / columns * 31 + code) % following_.size()];
+    if (known->row == row && known->code == code) return known->next;
+  }
+  const std::size_t column = code == at_end ? std::size_t{'\n'} : std::size_t{code};
+  if (!known && table_[row + column] != unknown) return table_[row + column];
+  const std::size_t turns = turns_;
+  const Row next = step(row, code);
+  // Otherwise the table is another one.
+  if (turns == turns_) {
+    if (known)
+      *known = {row, code, next};
+    else if (code != '\r')
+      table_[row + column] = next;
+  }
+  constexpr std::size_t much_work = std::size_t{1} << 20;
+  if (work_ > much_work) {
+    work_ = 0;
+    is_stopped_ = stop();
+  }
+  return next;
+}
+
+// A turn of Regex::Matcher for all threads at once, without their order.
+Regex::Lines::Row Regex::Lines::step(Row row, std::uint32_t code) {
+  const std::string& set = *sets_[row / columns];
+  const auto before = static_cast<Before>(set[0]);
+  const std::uint32_t holds = program_->has_assertions ? assertions(before, code) : 0;
+  todo_.assign(1, 0);
+  todo_.resize(1 + (set.size() - 1) / sizeof(std::uint32_t));
+  std::memcpy(todo_.data() + 1, set.data() + 1, set.size() - 1);
+  arrived_.clear();
+  ++turn_;
+  while (!todo_.empty()) {
+    const std::size_t at = todo_.back();
+    todo_.pop_back();
+    if (std::exchange(seen_[at], turn_) == turn_) continue;
+    ++work_;
+    const Program::Step& step = program_->steps[at];
+    switch (step.kind) {
+      case Kind::split:
+        todo_.push_back(static_cast<std::uint32_t>(Program::target(at, step.other)));
+        todo_.push_back(static_cast<std::uint32_t>(Program::target(at, step.value)));
+        break;
+      case Kind::jump:
+        todo_.push_back(static_cast<std::uint32_t>(Program::target(at, step.value)));
+        break;
+      case Kind::check:
+        if ((holds & static_cast<std::uint32_t>(step.value)) != 0)
+          todo_.push_back(static_cast<std::uint32_t>(at + 1));
+        break;
+      case Kind::match:
+        return matched;
+      default:
+        if (code != at_end && program_->consumes(step, code))
+          arrived_.push_back(static_cast<std::uint32_t>(at + 1));
+    }
+  }
+  if (code == at_end) return first_row;
+  if (!arrived_.empty())
+    std::qsort(arrived_.data(), arrived_.size(), sizeof(std::uint32_t), compare_places_in_program);
+  return row_of(program_->has_assertions ? before_next(code) : Before::other);
+}
+
+// The row of the places in `arrived_`.
+Regex::Lines::Row Regex::Lines::row_of(Before before) {
+  std::string set(1, static_cast<char>(before));
+  set.append(reinterpret_cast<const char*>(arrived_.data()),
+             arrived_.size() * sizeof(std::uint32_t));
+  const auto known = rows_.find(set);
+  if (known != rows_.end()) return known->second;
+  if (sets_.size() > most_rows || bytes_ + set.size() > most_bytes) begin_table();
+  bytes_ += set.size();
+  const auto row = static_cast<Row>(table_.size());
+  table_.resize(table_.size() + columns, unknown);
+  sets_.push_back(&rows_.emplace(std::move(set), row).first->first);
+  return row;
+}
+
+void Regex::Lines::begin_table() {
+  rows_.clear();
+  bytes_ = 0;
+  ++turns_;
+  for (Following& following : following_) following = Following();
+  table_.assign(2 * columns, unknown);  // no row is 0 or 1
+  const Before before = program_->has_assertions ? Before::start : Before::other;
+  const auto first = rows_.emplace(std::string(1, static_cast<char>(before)), first_row).first;
+  sets_.assign(2, &first->first);
+}
+
+Regex::Lines::Before Regex::Lines::before_next(std::uint32_t code) {
+  if (is_ascii_word(code)) return Before::ascii_word;
+  return is_regex_word(code) ? Before::word : Before::other;
+}
+
+std::uint32_t Regex::Lines::assertions(Before before, std::uint32_t code) {
+  const bool end = code == at_end;
+  std::uint32_t holds = edges_between(before == Before::word || before == Before::ascii_word,
+                                      !end && is_regex_word(code), before == Before::ascii_word,
+                                      !end && is_ascii_word(code));
+  if (before == Before::start) holds |= at_text_start | at_line_start;
+  if (end) holds |= at_text_end | at_last_line_end | at_line_end;
+  return holds;
+}
+
 // regex/matcher.cpp -------------------------------------------------------------------------------
 // The matcher, and the public functions.
 //
@@ -8019,11 +8629,9 @@ class Regex::Matcher {
     const bool end = at == text_.size();
     const RegexChar before = start ? RegexChar{} : regex_char_before(text_, at);
     const bool newline = !end && next.code == '\n';
-    const bool edge = (!start && is_regex_word(before.code)) != (!end && is_regex_word(next.code));
-    const bool ascii_edge =
-        (!start && is_ascii_word(before.code)) != (!end && is_ascii_word(next.code));
-    std::uint32_t holds = edge ? at_word_edge : at_no_word_edge;
-    holds |= ascii_edge ? at_ascii_word_edge : at_no_ascii_word_edge;
+    std::uint32_t holds =
+        edges_between(!start && is_regex_word(before.code), !end && is_regex_word(next.code),
+                      !start && is_ascii_word(before.code), !end && is_ascii_word(next.code));
     if (start) holds |= at_text_start;
     if (start || before.code == '\n') holds |= at_line_start;
     if (end) holds |= at_text_end;
@@ -8341,11 +8949,11 @@ bool Regex::Parser::repeat(std::size_t start, const Quantifier& quantifier, std:
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_8
+#endif  // CODEEXEC_GROUP_12
 
-#if !defined(CODEEXEC_GROUP_9) && (defined(CODEEXEC_IMPLEMENT_POLICY) || \
+#if !defined(CODEEXEC_GROUP_13) && (defined(CODEEXEC_IMPLEMENT_POLICY) || \
     defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_9
+#define CODEEXEC_GROUP_13
 
 // shell/script_internal.hpp -----------------------------------------------------------------------
 // What a walk over a script reports: its simple commands, with what is known of their words.
@@ -8528,6 +9136,9 @@ struct Options {
   // Variables that it is started with, which are reported before its first command as assignments
   // of a compound command.
   const std::vector<std::pair<std::string, std::string>>* variables = nullptr;
+  // What its shell runs before it: functions, aliases and the like, which have been judged. Of this
+  // nothing is reported but the variables that it sets, as those above.
+  std::string_view held = {};
 };
 
 // How the reading went.
@@ -8586,10 +9197,11 @@ SimpleCommand simple_command(const shell::Command& command);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_9
+#endif  // CODEEXEC_GROUP_13
 
-#if !defined(CODEEXEC_GROUP_10) && defined(CODEEXEC_IMPLEMENT_POLICY)
-#define CODEEXEC_GROUP_10
+#if !defined(CODEEXEC_GROUP_14) && (defined(CODEEXEC_IMPLEMENT_POLICY) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS))
+#define CODEEXEC_GROUP_14
 
 // shell/shell_internal.hpp ------------------------------------------------------------------------
 // Classes of characters, and the escapes of $'...', echo and printf.
@@ -8648,8 +9260,23 @@ std::string too_deep(const shell::Options& options);
 // start is a name like others, so `~/..` becomes `.`.
 std::string join_shell_path(std::string_view directory, std::string_view path);
 
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_14
+
+#if !defined(CODEEXEC_GROUP_15) && defined(CODEEXEC_IMPLEMENT_POLICY)
+#define CODEEXEC_GROUP_15
+
 // shell/files_internal.hpp ------------------------------------------------------------------------
 // The files that a script writes, with their texts, for commands that run them.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+CODEEXEC_INNER {
 
 // A file has each text that the script may have given it, as no branch is certain. What is added to
 // it continues the last one, and is a piece of its own besides, as what stands before it may not be
@@ -9212,6 +9839,7 @@ struct ShellPlace {
   bool holes = false;
   std::string_view file = {};
   bool handler = false;  // in a handler of a trap, when the script has ended
+  bool held = false;     // in shell::Options::held
 };
 
 // What a body depends on beside variables.
@@ -9277,6 +9905,13 @@ class ShellBodies {
   std::map<std::uint32_t, std::list<Memory>> memories_ = {};
   std::size_t bytes_ = 0;
 };
+
+// Of bash.
+bool is_reserved_word(std::string_view name);
+
+// True for the text of an alias that begins with the name of a command, so that the words behind it
+// are its arguments, and has nothing that changes how these are read.
+bool is_plain_alias(std::string_view text);
 
 // Keeps the functions and aliases of the script, and calls functions. A recursion is followed
 // until a call has the arguments of one that is running, and at most max_activations deep; then
@@ -9420,6 +10055,7 @@ class ShellRunner {
 
   // Completes the command and hands it to the visitor; follows what that gives back.
   void report(const ShellNode& node, shell::Command& command);
+  void report_held(const shell::Command& command);
   // Variables that decide which program or library runs: setting them is reported as an assignment,
   // however it is done.
   static bool steers_programs(std::string_view name);
@@ -10548,15 +11184,11 @@ void ShellBuiltin::run_trap() {
   budget_.over_limit(max_traps, "traps"sv, command_.begin);
 }
 
-namespace {
-
 bool is_reserved_word(std::string_view name) {
   return is_any(name, "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi") ||
          is_any(name, "for", "function", "if", "in", "select", "then", "time", "until", "while",
                 "{", "}");
 }
-
-}  // namespace
 
 void ShellBuiltin::run_alias() {
   ShellRunner inner(runner_);
@@ -10571,7 +11203,8 @@ void ShellBuiltin::run_alias() {
     if (budget_.bash() && is_reserved_word(name))
       return budget_.stop(ErrorCode::parse, "alias of a reserved word"sv, command_.begin);
     std::string value = word.text.substr(equals + 1);
-    budget_.outcome.definitions.push_back({name, true, word.begin, word.end});
+    if (!runner_.place.held)
+      budget_.outcome.definitions.push_back({name, true, word.begin, word.end});
     runner_.walk.names.set_alias(scopes_, name, value);
     scopes_.open_frame();
     inner.run_text(std::move(value), command_, true);
@@ -12575,17 +13208,38 @@ void ShellFiles::copy(const std::string& from, const std::string& to) {
     write(to, *text, false);
 }
 
+}  // inner
+
 // shell/functions.cpp -----------------------------------------------------------------------------
 // The walker: functions and aliases.
+
+namespace {
+
+// A word behind an alias: a pattern stays one.
+std::string word_behind_alias(const std::string& text) {
+  for (const char c : text)
+    if (!is_name_char(c) && "./:,+@%=*?[]-"sv.find(c) == std::string_view::npos)
+      return shell_word(text);
+  return text.empty() ? shell_word(text) : text;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 // A function's body is reported twice: where it is defined, with unknown arguments and `defined`
 // set, and where it is called, with the arguments of the call. A name may have several bodies, when
 // branches define it; a call runs all of them.
 
+// By `unset` and `command` the shell of a session finds its own builtins, where no guard looks.
 void ShellNames::define(ShellRunner& runner, std::uint32_t index, const ShellNode& node) {
   ShellScopes& scopes = runner.walk.scopes;
   const std::string name(node.name);
-  runner.walk.budget.outcome.definitions.push_back({name, false, node.begin, node.end});
+  if (is_any(name, "command", "unset"))
+    return runner.walk.budget.stop(
+        ErrorCode::parse, "function in place of a builtin that sessions need"sv, node.begin);
+  if (!runner.place.held)
+    runner.walk.budget.outcome.definitions.push_back({name, false, node.begin, node.end});
   Bodies& bodies = functions_[name];
   if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) {
     bodies.push_back(std::uint32_t{index});
@@ -12787,8 +13441,19 @@ void ShellNames::drop_locals(ShellChanges& changes, std::uint64_t frame) const {
 // Aliases.
 //
 // A shell replaces the first word of a command before it parses the rest. Here the command is
-// parsed already, so the alias's text and the quoted words behind it are run as a string. An alias
-// that would change how the rest is read (quotes, parentheses, braces, a comment) is an error.
+// parsed already, so the alias's text and the words behind it are run as a string. That is the same
+// where the text begins with the name of a command: what follows are its arguments. Of any other
+// alias (an assignment, `!`, `time`, a pipeline, quotes) the words behind it might be a command.
+
+bool is_plain_alias(std::string_view text) {
+  constexpr std::string_view others = "_./:,+@%=~*?-$ \t";
+  for (const char c : text)
+    if (!is_name_char(c) && others.find(c) == std::string_view::npos) return false;
+  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
+  const std::string_view first =
+      text.substr(begin, std::min(text.find_first_of(" \t", begin), text.size()) - begin);
+  return !first.empty() && !is_reserved_word(first) && first.find('=') == std::string_view::npos;
+}
 
 void ShellNames::set_alias(ShellScopes& scopes, const std::string& name, std::string value) {
   std::string& alias = aliases_[name];
@@ -12804,8 +13469,7 @@ bool ShellNames::run_alias(ShellRunner& runner, const ShellNode& node,
   if (at == aliases_.end() || walk.syntax.words[walk.item(node.words, 0)].quoted) return false;
   for (const std::string& running : running_aliases_)
     if (running == at->first) return false;
-  if (at->second.find_first_of("#'\"\\`(){}\n") != std::string::npos ||
-      at->second.find("<<") != std::string::npos) {
+  if (!is_plain_alias(at->second)) {
     runner.walk.budget.stop(ErrorCode::parse, "alias that changes how the rest is read"sv,
                             command.begin);
     return true;
@@ -12817,11 +13481,13 @@ bool ShellNames::run_alias(ShellRunner& runner, const ShellNode& node,
     const auto next = next_too ? aliases_.find(command.words[i].text) : aliases_.end();
     next_too =
         next != aliases_.end() && !next->second.empty() && is_shell_blank(next->second.back());
-    if (next != aliases_.end()) {
-      append_all(text, " %", {next->second});
-      continue;
+    if (next != aliases_.end() && !is_plain_alias(next->second)) {
+      runner.walk.budget.stop(ErrorCode::parse, "alias that changes how the rest is read"sv,
+                              command.begin);
+      return true;
     }
-    append_all(text, " %", {shell_word(command.words[i].text)});
+    append_all(text, " %",
+               {next != aliases_.end() ? next->second : word_behind_alias(command.words[i].text)});
   }
   running_aliases_.push_back(at->first);
   runner.run_text(std::move(text), command, true);
@@ -13364,6 +14030,281 @@ bool ShellParser::at_parentheses() {
   if (at >= text_.size() || text_[at] != ')') return false;
   at_ = at + 1;
   return true;
+}
+
+// shell/held_internal.hpp -------------------------------------------------------------------------
+// What a shell holds besides its folder and its exported variables.
+
+// Reads what a shell says of itself, see Guard::held_by_shell(). The texts are hostile.
+Expected<TextMap> read_held(const std::vector<std::string>& told, bool bash,
+                            std::vector<std::string>& left_out);
+
+}  // inner
+
+// shell/held.cpp ----------------------------------------------------------------------------------
+// What a shell holds, from what it says of that: for each thing the text that makes it again.
+//
+//   text        bash               sh        what is kept                              its key
+//   options     shopt -ps, set +o  set +o    those of `kept_options` that are on       1, 5
+//   aliases     alias -p           alias     those of one line without quotes          4
+//   variables   declare -p         set       those that are not the shell's own        3
+//   functions   declare -f         -         each that is one function and no more     2
+//
+// The keys are in the order in which a shell must take the texts: extglob changes how functions are
+// read, aliases would be put into their bodies, allexport would export the variables. What would be
+// evaluated when it is set (the value of an integer, the target of a name reference, the subscript
+// of an array) is kept only where it is plain. All other values are quoted anew.
+
+namespace {
+
+// All are off in a new shell. Not kept: what would end or blind the next command (errexit, noexec,
+// xtrace, verbose), and what makes the same text another script (posix, xpg_echo, autocd).
+constexpr auto kept_options =
+    NameSet{"allexport", "dotglob",         "expand_aliases", "extglob",    "failglob",
+            "globstar",  "inherit_errexit", "lastpipe",       "nocaseglob", "nocasematch",
+            "noclobber", "noglob",          "nounset",        "nullglob",   "pipefail"};
+
+// Those of the shell, and PATH: what it leads to is judged where it is exported.
+constexpr auto left_variables = NameList{
+    "BASH*",  "COLUMNS", "COMP_*",   "COPROC",   "DIRSTACK",   "EPOCH*", "EUID",     "FUNCNAME",
+    "GROUPS", "HISTCMD", "HOSTNAME", "HOSTTYPE", "LINENO",     "LINES",  "MACHTYPE", "MAIL*",
+    "OPTERR", "OPTIND",  "OSTYPE",   "PATH",     "PIPESTATUS", "PPID",   "PS?",      "PROMPT_*",
+    "RANDOM", "SECONDS", "SRANDOM",  "TMOUT",    "UID"};
+
+class HeldReader {
+ public:
+  HeldReader(bool bash, std::vector<std::string>& left_out) : bash_(bash), left_out_(left_out) {}
+
+  // The words are "shopt -s NAME" or "set -o NAME" for each that is on.
+  void read_options(std::string_view text) {
+    while (!text.empty()) {
+      const std::string_view line = take_part(text, '\n');
+      const std::string_view name = line.substr(line.rfind(' ') + 1);
+      const bool is_set = line == concat("set -o %", {name});
+      if (!kept_options.has(name) || !(is_set || line == concat("shopt -s %", {name}))) continue;
+      keep(is_set || name == "expand_aliases"sv ? '5' : '1', name, concat("%\n", {line}));
+    }
+  }
+
+  bool read_aliases(std::string_view text) {
+    PrintedWords words(text);
+    std::string word;
+    while (!words.at_end()) {
+      bool read = words.read(word);
+      for (const char* before : {"alias", "--"})
+        if (read && word == before) read = words.skip(' ') && words.read(word);
+      const std::size_t equals = word.find('=');
+      if (!read || !words.skip('\n') || equals == std::string::npos) return false;
+      keep_alias(word.substr(0, equals), word.substr(equals + 1));
+    }
+    return true;
+  }
+
+  // NAME=value, one in a line.
+  bool read_set(std::string_view text) {
+    PrintedWords words(text);
+    while (!words.at_end()) {
+      std::string name;
+      std::string value;
+      if (!words.read(name, "=\n"sv) || !words.skip('=')) return false;
+      const bool is_array = words.next() == '(';
+      if (!words.read(value)) return false;
+      while (is_array && words.skip(' '))
+        if (!words.read(value)) return false;
+      if (!words.skip('\n')) return false;
+      if (is_name(name) && !is_array && !left_variables.match(name)) keep_scalar(name, value);
+    }
+    return true;
+  }
+
+  // declare -FLAGS NAME, NAME=value or NAME=([subscript]=value ...).
+  bool read_declared(std::string_view text) {
+    PrintedWords words(text);
+    while (!words.at_end())
+      if (!read_declaration(words)) return false;
+    return true;
+  }
+
+  // A line that looks like the head of a function may stand in a here-document of another one.
+  void read_functions(std::string_view text) {
+    constexpr std::size_t most_parts = 8;
+    std::vector<std::size_t> heads;
+    for (std::size_t at = 0; at < text.size(); at = std::min(text.find('\n', at), text.size()) + 1)
+      if (!name_in_head(text.substr(at)).empty() || is_export(text.substr(at))) heads.push_back(at);
+    heads.push_back(text.size());
+    for (std::size_t i = 0; i + 1 < heads.size();) {
+      const std::string_view name = name_in_head(text.substr(heads[i]));
+      std::size_t end = i + 1;
+      const auto part = [&] { return text.substr(heads[i], heads[end] - heads[i]); };
+      while (!name.empty() && !is_function(part(), name)) {
+        if (end - i == most_parts || end + 1 == heads.size()) {
+          left_out_.push_back(concat("function %", {name}));
+          end = i;
+          break;
+        }
+        ++end;
+      }
+      if (end > i && !name.empty()) keep('2', name, std::string(part()));
+      if (name.empty()) export_function(text.substr(heads[i]));
+      i = std::max(end, i + 1);
+    }
+  }
+
+  TextMap held = {};
+
+ private:
+  void keep(char kind, std::string_view name, std::string text) {
+    held[concat("%%", {std::string_view(&kind, 1), name})] = std::move(text);
+  }
+
+  // bash looks at aliases only where it is at a terminal, or with this option.
+  void keep_alias(const std::string& name, const std::string& value) {
+    const bool is_plain = !name.empty() && name[0] != '-' && all_are(name, [](char c) {
+      return is_name_char(c) || "-.:+@%,"sv.find(c) != std::string_view::npos;
+    });
+    if (!is_plain || is_of_restoring(name) || !is_plain_alias(value))
+      return left_out_.push_back(concat("alias %", {printable(name)}));
+    keep('4', name, concat("alias %=%\n", {name, shell_word(value)}));
+    if (bash_) keep('5', "expand_aliases", "shopt -s expand_aliases\n");
+  }
+
+  void keep_scalar(const std::string& name, const std::string& value) {
+    keep('3', name, concat("%=%\n", {name, shell_word(value)}));
+  }
+
+  bool read_declaration(PrintedWords& words) {
+    std::string flags;
+    std::string name;
+    if (!words.read(name) || name != "declare" || !words.skip(' ') || !words.read(flags) ||
+        !words.skip(' ') || !words.read(name, "=\n"sv))
+      return false;
+    const bool has_value = words.skip('=');
+    std::string value;
+    bool is_plain = true;
+    if (has_value && !(words.skip('(') ? read_elements(words, flags, value, is_plain)
+                                       : read_value(words, flags, value, is_plain)))
+      return false;
+    if (!words.skip('\n')) return false;
+    flags.erase(
+        std::remove_if(flags.begin(), flags.end(), [](char c) { return c == '-' || c == 't'; }),
+        flags.end());
+    // Exported and nothing else: the session has it already.
+    if (flags == "x" || (!has_value && flags.find_first_not_of("rx") == std::string::npos))
+      return true;
+    if (!is_name(name) || left_variables.match(name)) return true;
+    if (!is_plain || flags.find_first_not_of("aAilnrux") != std::string::npos)
+      left_out_.push_back(concat("variable %", {name}));
+    else if (flags.empty() || (flags == "a" && has_value))
+      keep('3', name, concat("%%\n", {name, value}));
+    else
+      keep('3', name, concat("declare -% %%\n", {flags, name, value}));
+    return true;
+  }
+
+  // What is evaluated when it is assigned must be a number, or a name.
+  static bool is_plain_value(const std::string& flags, const std::string& value) {
+    const std::size_t sign = starts_with(value, "-"sv);
+    if (flags.find('i') != std::string::npos)
+      return value.size() > sign && all_are(std::string_view(value).substr(sign), is_digit);
+    return flags.find('n') == std::string::npos || is_name(value);
+  }
+
+  static bool read_value(PrintedWords& words, const std::string& flags, std::string& value,
+                         bool& is_plain) {
+    std::string word;
+    if (!words.read(word, "\n"sv)) return false;
+    is_plain = is_plain_value(flags, word);
+    value = concat("=%", {shell_word(word)});
+    return true;
+  }
+
+  static bool read_elements(PrintedWords& words, const std::string& flags, std::string& value,
+                            bool& is_plain) {
+    const bool named = flags.find('A') != std::string::npos;
+    std::string key;
+    std::string word;
+    bool in_order = !named;
+    std::size_t count = 0;
+    value = "=(";
+    while (!words.skip(')')) {
+      if (!words.skip('[') || !words.read(key, "]\n"sv) || !words.skip(']') || !words.skip('=') ||
+          !words.read(word, " )\n"sv))
+        return false;
+      words.skip(' ');
+      is_plain = is_plain && is_plain_value(flags, word) && !key.empty() &&
+                 (named || all_are(key, is_digit));
+      in_order = in_order && key == std::to_string(count++);
+      if (!in_order) append_all(value, "[%]=", {named ? shell_word(key) : key});
+      append_all(value, "% ", {shell_word(word)});
+    }
+    value += ')';
+    return true;
+  }
+
+  // What the texts here and the shell of a session begin with: a function or an alias of that name
+  // would run in its place, where no guard looks.
+  static bool is_of_restoring(std::string_view name) {
+    static constexpr auto names =
+        NameSet{"alias", "command", "declare", "export", "set", "shopt", "unset"};
+    return names.has(name);
+  }
+
+  static std::string_view line_of(std::string_view text) { return text.substr(0, text.find('\n')); }
+
+  // NAME () or function NAME ()
+  static std::string_view name_in_head(std::string_view text) {
+    std::string_view line = line_of(text);
+    if (!ends_with(line, " () "sv)) return {};
+    line.remove_suffix(4);
+    if (starts_with(line, "function "sv)) line.remove_prefix(9);
+    return line.find_first_of(" \t'\"\\$`&|;<>(){}*?#~=") == std::string_view::npos ? line : ""sv;
+  }
+
+  static bool is_export(std::string_view text) { return starts_with(text, "declare -fx "sv); }
+
+  void export_function(std::string_view text) {
+    const std::string name(line_of(text).substr(12));
+    const auto at = held.find(concat("2%", {name}));
+    if (at != held.end()) append_all(at->second, "export -f %\n", {name});
+  }
+
+  // True if a text defines one function and has nothing else in it.
+  static bool is_function(std::string_view text, std::string_view name) {
+    if (is_of_restoring(name)) return false;
+    ShellSyntax syntax;
+    const shell::Options options;
+    syntax.most_simple = options.limits.max_written;
+    ShellParser parser(syntax, options, text, {0, static_cast<std::uint32_t>(text.size()), true},
+                       0);
+    const std::uint32_t root = parser.parse();
+    if (root == no_index || parser.failed()) return false;
+    const ShellRange nodes = syntax.nodes[root].nodes;
+    if (nodes.end != nodes.begin + 1) return false;
+    const ShellNode& only = syntax.nodes[syntax.lists[nodes.begin]];
+    return only.kind == ShellNode::Kind::function && !only.background && only.name == name;
+  }
+
+  bool bash_;
+  std::vector<std::string>& left_out_;
+};
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+Expected<TextMap> read_held(const std::vector<std::string>& told, bool bash,
+                            std::vector<std::string>& left_out) {
+  HeldReader reader(bash, left_out);
+  const auto not_read = [](const char* what) {
+    return make_error(ErrorCode::parse, "what its shell told of its % was not understood", {what});
+  };
+  if (told.size() != 4) return not_read("state");
+  reader.read_options(told[0]);
+  if (!reader.read_aliases(told[1])) return not_read("aliases");
+  if (!(bash ? reader.read_declared(told[2]) : reader.read_set(told[2])))
+    return not_read("variables");
+  if (bash) reader.read_functions(told[3]);
+  return std::move(reader.held);
 }
 
 // shell/lexer.cpp ---------------------------------------------------------------------------------
@@ -15030,6 +15971,7 @@ CODEEXEC_INNER {
 void ShellRunner::report(const ShellNode& node, shell::Command& command) {
   ShellBudget& budget = walk.budget;
   if (budget.stopped()) return;
+  if (place.held) return report_held(command);
   command.begin = node.begin;
   command.end = node.end;
   command.depth = budget.depth;
@@ -15059,6 +16001,17 @@ void ShellRunner::report(const ShellNode& node, shell::Command& command) {
     if (walk.files.find(file_key(path)) != nullptr) write_file(path, unknown_input(), false);
   for (shell::Payload& payload : payloads)
     if (!budget.stopped()) follow(payload, command);
+}
+
+// Not the assignments in functions, which their calls report.
+void ShellRunner::report_held(const shell::Command& command) {
+  if (place.defined || command.assignments.empty()) return;
+  shell::Command shown;
+  shown.assignments = command.assignments;
+  shown.compound = true;
+  ShellRunner before(*this);
+  before.place.held = false;
+  before.report({}, shown);
 }
 
 // Files that the script writes ------------------------------------------------------------------
@@ -15296,6 +16249,20 @@ void begin_with_variables(ShellRunner& runner, const shell::Options& options) {
   if (!command.assignments.empty()) runner.report({}, command);
 }
 
+// It is read as bash reads it also where the script is not, as it stays what it is.
+void begin_with_held(ShellRunner& runner, const shell::Options& options) {
+  if (options.held.empty()) return;
+  ShellWalk& walk = runner.walk;
+  shell::Options reading;
+  ShellParser parser(walk.syntax, reading, options.held, {0, 0, false}, 0);
+  const std::uint32_t root = parser.parse();
+  ShellRunner before(runner);
+  before.place.held = true;
+  if (root != no_index) before.run(root);
+  if (parser.failed() && parser.error().code == ErrorCode::limit)
+    walk.budget.stop(ErrorCode::limit, parser.error().message, 0);
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
@@ -15314,12 +16281,14 @@ Outcome walk(std::string_view script, const Options& options,
   } else {
     walk.syntax.most_simple = options.limits.max_written;
     walk.syntax.expect(script.size());
-    walk.lastpipe = script.find("lastpipe") != std::string_view::npos;
+    walk.lastpipe = script.find("lastpipe") != std::string_view::npos ||
+                    options.held.find("lastpipe") != std::string_view::npos;
     if (!options.work_dir.empty())
       walk.scopes.assign(work_dir_key, scalar_value({options.work_dir}));
     Input input = options.input;
     ShellRunner runner(walk, input);
     begin_with_variables(runner, options);
+    begin_with_held(runner, options);
     Error error;
     bool whole = walk_script(runner, script, error);
     if (!whole && walk.syntax.pairs_quotes && error.code == ErrorCode::parse && !budget.stopped()) {
@@ -15623,11 +16592,11 @@ void ShellWordParser::read_extended_glob() {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_10
+#endif  // CODEEXEC_GROUP_15
 
-#if !defined(CODEEXEC_GROUP_11) && (defined(CODEEXEC_IMPLEMENT_POLICY) || \
+#if !defined(CODEEXEC_GROUP_16) && (defined(CODEEXEC_IMPLEMENT_POLICY) || \
     defined(CODEEXEC_IMPLEMENT_TOOLS))
-#define CODEEXEC_GROUP_11
+#define CODEEXEC_GROUP_16
 
 // policy/rules_internal.hpp -----------------------------------------------------------------------
 // The sanitizer's rules: their order, and the form of their texts.
@@ -16132,10 +17101,10 @@ enum class Use : unsigned char {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_11
+#endif  // CODEEXEC_GROUP_16
 
-#if !defined(CODEEXEC_GROUP_12) && defined(CODEEXEC_IMPLEMENT_POLICY)
-#define CODEEXEC_GROUP_12
+#if !defined(CODEEXEC_GROUP_17) && defined(CODEEXEC_IMPLEMENT_POLICY)
+#define CODEEXEC_GROUP_17
 
 // policy/case_internal.hpp ------------------------------------------------------------------------
 // The case: one script, what the policy asks of it, and what has been found in it so far.
@@ -21407,6 +22376,7 @@ struct Policy::Compiled {
     std::string_view work_dir = {};
     const FileTexts& texts;
     const std::vector<std::pair<std::string, std::string>>* variables = nullptr;
+    std::string_view held = {};
   };
   // `of_code`: it stands for code, and the allow list is not asked.
   void check_strict(std::string_view script, std::string_view input, const Setting& setting,
@@ -21418,6 +22388,7 @@ struct Policy::Compiled {
     if (!input.empty())
       options.input = known_input(input, of_code ? max_command_bytes : longest_input);
     options.variables = setting.variables;
+    options.held = setting.held;
     EarlierFiles found(setting.texts);
     EarlierFiles* files = setting.texts ? &found : nullptr;
     do {
@@ -21437,6 +22408,7 @@ struct Policy::Compiled {
     const Terms terms = this->terms();
     shell::Options options;
     options.input = input;
+    options.held = setting.held;
     EarlierFiles found(setting.texts);
     EarlierFiles* files = setting.texts ? &found : nullptr;
     ReadVerdict read;
@@ -21586,7 +22558,8 @@ Judgement Policy::judge_reading(
   if (!judgement.verdict) return judgement;
   const bool compat = compiled_->compat;
   if (in_full || !compat)
-    compiled_->check_strict(script, input, {work_dir, text_of_, &variables}, in_full, judgement);
+    compiled_->check_strict(script, input, {work_dir, text_of_, &variables, held_}, in_full,
+                            judgement);
   if (compat)
     judgement.verdict = compiled_->check_compat(script);
   else if (judgement.verdict || judgement.verdict.must_ask)
@@ -21600,7 +22573,7 @@ Verdict Policy::judge_typed(std::string_view script, std::string_view work_dir, 
   if (compiled_->compat || !compiled_->judges_anything()) return {};
   return judge_typed_text(
       [&](const shell::Input& input) {
-        return compiled_->check_reading(script, {work_dir, text_of_}, input);
+        return compiled_->check_reading(script, {work_dir, text_of_, nullptr, held_}, input);
       },
       terminal, text, typed);
 }
@@ -21622,6 +22595,21 @@ Judgement Policy::judge_code(const std::vector<std::string>& argv, std::string_v
   if (!judgement.verdict) return judgement;
   compiled_->check_strict(script_of_argv(argv), code, {work_dir, text_of_}, false, judgement, true);
   return judgement;
+}
+
+Expected<std::vector<std::pair<std::string, std::string>>> Policy::held_by_shell(
+    const std::vector<std::string>& reported, bool bash, std::vector<std::string>& left_out) const {
+  auto held = read_held(reported, bash, left_out);
+  if (!held) return held.failure();
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const auto& [key, text] : *held) texts.push_back({key, text});
+  return texts;
+}
+
+std::shared_ptr<const Guard> Policy::with_held(const std::string& held) const {
+  auto policy = new_shared<Policy>(*this);
+  policy->held_ = held;
+  return policy;
 }
 
 std::shared_ptr<const Guard> Policy::with_files(
@@ -25771,11 +26759,11 @@ void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_12
+#endif  // CODEEXEC_GROUP_17
 
-#if !defined(CODEEXEC_GROUP_13) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_18) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_TOOLS))
-#define CODEEXEC_GROUP_13
+#define CODEEXEC_GROUP_18
 
 // paths/walk_internal.hpp -------------------------------------------------------------------------
 // Directories and globs, read within a budget.
@@ -25824,10 +26812,10 @@ Expected<std::vector<std::string>> expand_glob(std::string_view pattern, WalkBud
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_13
+#endif  // CODEEXEC_GROUP_18
 
-#if !defined(CODEEXEC_GROUP_14) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_14
+#if !defined(CODEEXEC_GROUP_19) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_19
 
 // paths/delete_guard.cpp --------------------------------------------------------------------------
 // Generated files, and which files may be deleted.
@@ -26122,12 +27110,12 @@ std::size_t DeleteGuard::created_files() const {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_14
+#endif  // CODEEXEC_GROUP_19
 
-#if !defined(CODEEXEC_GROUP_15) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_20) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_15
+#define CODEEXEC_GROUP_20
 
 // paths/paths_internal.hpp ------------------------------------------------------------------------
 // Opening directories without following links.
@@ -26187,10 +27175,10 @@ bool is_canonical_form(std::string_view path);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_15
+#endif  // CODEEXEC_GROUP_20
 
-#if !defined(CODEEXEC_GROUP_16) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_16
+#if !defined(CODEEXEC_GROUP_21) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_21
 
 // paths/moved.cpp ---------------------------------------------------------------------------------
 // A directory of this host that commands have at another path.
@@ -26490,11 +27478,12 @@ Expected<UniqueFd> PathRules::open_found(const Expected<std::string>& path, bool
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_16
+#endif  // CODEEXEC_GROUP_21
 
-#if !defined(CODEEXEC_GROUP_17) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_17
+#if !defined(CODEEXEC_GROUP_22) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_22
 
 // paths/elsewhere_internal.hpp --------------------------------------------------------------------
 // Files on another machine, as executors know them.
@@ -26523,14 +27512,14 @@ class FilesElsewhere {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_17
+#endif  // CODEEXEC_GROUP_22
 
-#if !defined(CODEEXEC_GROUP_18) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
-    defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_18
+#if !defined(CODEEXEC_GROUP_23) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_23
 
 // files/files_internal.hpp ------------------------------------------------------------------------
-// Places of files, and Python's tokens.
+// Places of files, their changes, and Python's tokens.
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -26559,6 +27548,50 @@ struct Place {
 Place place_of(const std::string& path);
 
 SharedError not_regular_error(const std::string& path, mode_t mode);
+
+// A directory that has exactly this canonical path, for reading.
+Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::string& path);
+
+// Opens what is a regular file in an open directory; a pipe is not waited for.
+Expected<UniqueFd> open_regular_file(int directory, const char* name, const std::string& path,
+                                     struct stat& status);
+
+// The same of what is known to be one, by fstatat().
+Expected<UniqueFd> open_known_file(int directory, const char* name, const std::string& path,
+                                   struct stat& status);
+
+// A file that is to be replaced or made, in its open directory.
+struct FileTarget {
+  std::string path = {};
+  std::string name = {};
+  UniqueFd directory = {};
+  bool exists = false;
+  struct stat old = {};  // of what is there
+  Function<std::string()> refused = {};
+};
+
+// Fails where the rules or the system do not permit a file of that size, and with what FileWrite
+// forbids.
+Expected<FileTarget> open_target(const PathRules& rules, std::string_view path,
+                                 std::string_view base, std::size_t size, const FileWrite& how);
+
+Expected<void> check_write_size(const std::string& path, std::size_t size);
+
+// All of the bytes or none. Asks at the last moment whether what is there may be replaced.
+Expected<void> put_bytes(const FileTarget& target, std::string_view bytes, bool only_new,
+                         FunctionRef<bool()> may_replace);
+
+// Lines around a change that a difference shows.
+inline constexpr std::size_t diff_context = 3;
+
+// A unified diff, with at most 400 bytes of each line, without its head. The texts begin behind so
+// many lines of two files.
+void append_hunks(std::string& diff, std::string_view old_text, std::string_view edited_text,
+                  std::size_t old_line, std::size_t new_line);
+
+// The same of whole files, with its head.
+std::string unified_diff(std::string_view path, std::string_view old_text,
+                         std::string_view edited_text);
 
 inline bool is_line_break(char c) { return c == '\n' || c == '\r'; }
 
@@ -26654,7 +27687,7 @@ class PythonLexer {
 
 // A question about files on another machine; it becomes the answer.
 struct FileMessage {
-  enum Question : std::uint64_t { canonical, read, write, list };
+  enum Question : std::uint64_t { canonical, read, write, list, edit, search };
 
   std::uint64_t numbers[6] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
   std::string path = {};
@@ -26679,24 +27712,145 @@ Expected<FileContent> read_elsewhere(const FilesElsewhere& there, std::string_vi
                                      const FileRange& range);
 Expected<std::string> write_elsewhere(const FilesElsewhere& there, std::string_view path,
                                       std::string_view bytes, const FileWrite& how);
+Expected<FileEdited> edit_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                    const std::vector<FileEdit>& edits);
 Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view path,
                                   std::size_t depth);
+Expected<FileMatches> search_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                       const FileSearch& search);
 
 }  // inner
 
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_18
+#endif  // CODEEXEC_GROUP_23
 
-#if !defined(CODEEXEC_GROUP_19) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_19
+#if !defined(CODEEXEC_GROUP_24) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_24
 
-// files/docstring.cpp -----------------------------------------------------------------------------
-// Docstrings, found and cleaned as Python does it.
+// files/diff.cpp ----------------------------------------------------------------------------------
+// A change of a file as a person reads it, and patch(1).
 
 namespace codeexec {
 inline namespace v0_1 {
+
+namespace {
+
+using Lines = std::vector<std::string_view>;
+
+Lines lines_of(std::string_view text) {
+  Lines lines;
+  while (!text.empty()) lines.push_back(take_part(text, '\n'));
+  return lines;
+}
+
+// Lines from `begin` up to `end` for a terminal, each behind `sign`, and at most 400 bytes of each.
+void append_lines(std::string& out, char sign, const Lines& lines, std::size_t begin,
+                  std::size_t end) {
+  for (; begin < end; ++begin) {
+    std::string_view line = lines[begin].substr(0, 400);
+    out += sign;
+    for (bool first = true; first || !line.empty(); first = false)
+      append_all(out, {first ? "" : "\t", printable(take_part(line, '\t'))});
+    out += lines[begin].size() > 400 ? " ...\n" : "\n";
+  }
+}
+
+// Lines [begin, end) of one text that stand in the place of those of another one.
+struct LineChange {
+  std::size_t old_begin = 0;
+  std::size_t old_end = 0;
+  std::size_t new_begin = 0;
+  std::size_t new_end = 0;
+};
+
+// Whether two lines are the same there, and the next ones, unless one text ends.
+bool agree(const Lines& old, std::size_t i, const Lines& edited, std::size_t j) {
+  if (old[i] != edited[j]) return false;
+  return i + 1 == old.size() || j + 1 == edited.size() || old[i + 1] == edited[j + 1];
+}
+
+// The changes of a text. Edits are few and small: behind each, the texts agree again within some
+// lines. Where they do not, all up to what is the same at the end is one change.
+std::vector<LineChange> changes_of(const Lines& old, const Lines& edited) {
+  constexpr std::size_t window = 60;
+  const std::size_t shorter = std::min(old.size(), edited.size());
+  std::size_t i = 0;
+  while (i < shorter && old[i] == edited[i]) ++i;
+  std::size_t j = i;
+  std::size_t below = 0;
+  while (below < shorter - i && old[old.size() - 1 - below] == edited[edited.size() - 1 - below])
+    ++below;
+  const std::size_t old_end = old.size() - below;
+  const std::size_t new_end = edited.size() - below;
+  std::vector<LineChange> changes;
+  while (i < old_end || j < new_end) {
+    LineChange change = {i, old_end, j, new_end};
+    bool is_found = false;
+    for (std::size_t sum = 1; sum <= window && !is_found; ++sum)
+      for (std::size_t skipped = 0; skipped <= sum && !is_found; ++skipped) {
+        const std::size_t old_at = i + skipped;
+        const std::size_t new_at = j + sum - skipped;
+        if (old_at >= old_end || new_at >= new_end) continue;
+        is_found = agree(old, old_at, edited, new_at);
+        if (is_found) change = {i, old_at, j, new_at};
+      }
+    changes.push_back(change);
+    i = change.old_end;
+    j = change.new_end;
+    while (i < old_end && j < new_end && old[i] == edited[j]) {
+      ++i;
+      ++j;
+    }
+  }
+  return changes;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void append_hunks(std::string& diff, std::string_view old_text, std::string_view edited_text,
+                  std::size_t old_line, std::size_t new_line) {
+  constexpr std::size_t most_context = diff_context;
+  const Lines old = lines_of(old_text);
+  const Lines edited = lines_of(edited_text);
+  const std::vector<LineChange> changes = changes_of(old, edited);
+  for (std::size_t first = 0; first < changes.size();) {
+    std::size_t last = first;  // of the hunk: changes whose context meets
+    while (last + 1 < changes.size() &&
+           changes[last + 1].old_begin - changes[last].old_end <= 2 * most_context)
+      ++last;
+    const std::size_t before = std::min(changes[first].old_begin, most_context);
+    const std::size_t after = std::min(old.size() - changes[last].old_end, most_context);
+    std::size_t at = changes[first].old_begin - before;
+    const std::size_t new_at = changes[first].new_begin - before;
+    append_all(diff, "@@ -%,% +%,% @@\n",
+               {old.empty() ? old_line : old_line + at + 1, changes[last].old_end + after - at,
+                new_line + new_at + 1, changes[last].new_end + after - new_at});
+    for (; first <= last; ++first) {
+      const LineChange& change = changes[first];
+      append_lines(diff, ' ', old, at, change.old_begin);
+      append_lines(diff, '-', old, change.old_begin, change.old_end);
+      append_lines(diff, '+', edited, change.new_begin, change.new_end);
+      at = change.old_end;
+    }
+    append_lines(diff, ' ', old, at, at + after);
+  }
+}
+
+std::string unified_diff(std::string_view path, std::string_view old_text,
+                         std::string_view edited_text) {
+  std::string diff = concat("--- %\n+++ %\n", {old_text.empty() ? "/dev/null" : path, path});
+  append_hunks(diff, old_text, edited_text, 0, 0);
+  return diff;
+}
+
+}  // inner
+
+// files/docstring.cpp -----------------------------------------------------------------------------
+// Docstrings, found and cleaned as Python does it.
 
 namespace {
 
@@ -26985,6 +28139,425 @@ Expected<std::string> python_docstring(std::string_view source, std::string_view
   return PythonReader(source, name).docstring();
 }
 
+// files/edit.cpp ----------------------------------------------------------------------------------
+// Editing a file: exact texts become others, and the difference.
+//
+//   the file         ....[ a ]......[ b ]...      places, in order, none in another
+//   what is written  ....[ A ]......[ B ]...
+//   the difference   windows: places with the lines around them; near ones share one
+
+namespace {
+
+constexpr std::size_t nowhere = std::string_view::npos;
+
+// std::string::find() takes the product of the sizes for some texts.
+std::size_t find_bytes(std::string_view text, std::string_view wanted, std::size_t from) {
+  if (from > text.size()) return nowhere;
+  const char* const begin = text.data() + from;
+  const void* const found = ::memmem(begin, text.size() - from, wanted.data(), wanted.size());
+  if (!found) return nowhere;
+  return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+std::size_t line_start(std::string_view text, std::size_t at) {
+  const std::size_t end = at == 0 ? nowhere : text.rfind('\n', at - 1);
+  return end == nowhere ? 0 : end + 1;
+}
+
+std::size_t line_end(std::string_view text, std::size_t at) {
+  return std::min(text.find('\n', at), text.size() - 1) + 1;
+}
+
+std::size_t count_line_ends(std::string_view text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+std::string with_crlf(std::string_view text) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n' && (i == 0 || text[i - 1] != '\r')) result += '\r';
+    result += text[i];
+  }
+  return result;
+}
+
+std::string_view trimmed(std::string_view line) {
+  const std::size_t begin = std::min(line.find_first_not_of(" \t\r"), line.size());
+  line.remove_prefix(begin);
+  return line.substr(0, line.find_last_not_of(" \t\r") + 1);
+}
+
+// The lines of a file that are most like a text which it does not have.
+class NearestLines {
+ public:
+  NearestLines(std::string_view file, std::string_view wanted) : file_(file) {
+    while (!wanted.empty() && wanted_.size() < most_wanted)
+      wanted_.push_back(take_part(wanted, '\n'));
+    for (std::size_t i = wanted_.size(); i-- > 0;)
+      if (const std::string_view line = trimmed(wanted_[i]); !line.empty()) places_[line] = i;
+  }
+
+  // Such as "the nearest is at line 3: 'x'". Empty: there is nothing like it.
+  std::string text() {
+    if (!find_same() && !find_alike()) return {};
+    std::string_view rest = file_;
+    for (std::size_t line = 0; line < best_; ++line) take_part(rest, '\n');
+    std::size_t at = 0;
+    std::string_view found = take_part(rest, '\n');
+    const std::string_view first = found;
+    while (at + 1 < wanted_.size() && same(found, wanted_[at]) && !rest.empty()) {
+      found = take_part(rest, '\n');
+      ++at;
+    }
+    if (same(found, wanted_[at])) at = 0;
+    if (at == 0)
+      return concat("; the nearest is at line %: %", {best_ + 1, in_quotes(first.substr(0, 200))});
+    return concat("; the nearest is at line %, but its line % is %, not %",
+                  {best_ + 1, best_ + at + 1, in_quotes(found.substr(0, 200)),
+                   in_quotes(wanted_[at].substr(0, 200))});
+  }
+
+ private:
+  static constexpr std::size_t most_wanted = 64;
+  static constexpr std::size_t longest_line = 1024;  // that is compared
+
+  static bool same(std::string_view a, std::string_view b) {
+    if (ends_with(a, "\r"sv)) a.remove_suffix(1);
+    if (ends_with(b, "\r"sv)) b.remove_suffix(1);
+    return a == b;
+  }
+
+  // By lines that both have, but for blanks at their ends: each is a vote for a beginning.
+  bool find_same() {
+    std::string votes(count_line_ends(file_) + most_wanted + 2, '\0');
+    std::size_t line = most_wanted;
+    int most = 0;
+    for (std::string_view rest = file_; !rest.empty(); ++line) {
+      const auto place = places_.find(trimmed(take_part(rest, '\n')));
+      if (place == places_.end()) continue;
+      const int count = ++votes[line - place->second];
+      if (count <= most) continue;
+      most = count;
+      best_ = line - place->second;
+    }
+    best_ -= std::min(best_, most_wanted);
+    return most > 0;
+  }
+
+  static std::size_t pair_at(std::string_view line, std::size_t i) {
+    const auto byte = [&line](std::size_t at) { return static_cast<unsigned char>(line[at]); };
+    return std::size_t{byte(i)} << 8 | byte(i + 1);
+  }
+
+  // By pairs of characters of the longest line.
+  bool find_alike() {
+    std::size_t longest = 0;
+    for (std::size_t i = 0; i < wanted_.size(); ++i)
+      if (wanted_[i].size() > wanted_[longest].size()) longest = i;
+    const std::string_view line = trimmed(wanted_[longest].substr(0, longest_line));
+    std::vector<bool> pairs(std::size_t{1} << 16);
+    for (std::size_t i = 0; i + 1 < line.size(); ++i) pairs[pair_at(line, i)] = true;
+    std::size_t best_score = 400;  // of 1000
+    std::size_t number = 0;
+    bool is_found = false;
+    for (std::string_view rest = file_; !rest.empty(); ++number) {
+      const std::string_view other = trimmed(take_part(rest, '\n').substr(0, longest_line));
+      std::size_t common = 0;
+      for (std::size_t i = 0; i + 1 < other.size(); ++i)
+        if (pairs[pair_at(other, i)]) ++common;
+      const std::size_t score =
+          2000 * std::min(common, line.size()) / (line.size() + other.size() + 1);
+      if (score <= best_score) continue;
+      best_score = score;
+      is_found = true;
+      best_ = number - std::min(number, longest);
+    }
+    return is_found;
+  }
+
+  std::string_view file_;
+  std::vector<std::string_view> wanted_ = {};
+  std::map<std::string_view, std::size_t> places_ = {};  // of what is in `wanted_`
+  std::size_t best_ = 0;
+};
+
+// Replacements in a text.
+class TextEdit {
+ public:
+  explicit TextEdit(std::string_view text) : text_(text) {
+    const std::size_t crlf = count_crlf();
+    has_crlf_ = crlf > 0;
+    is_crlf_ = 2 * crlf > count_line_ends(text_);
+  }
+
+  // Finds the places of an edit. Returns what is wrong, which `code` is for, or nothing.
+  std::string add(const FileEdit& edit, std::size_t number, ErrorCode& code) {
+    code = ErrorCode::invalid_argument;
+    if (edit.old_text.empty()) return "old_text is empty; write_file writes a whole file";
+    if (edit.old_text == edit.new_text) return "new_text is the same as old_text";
+    std::string converted;
+    std::string_view wanted = edit.old_text;
+    std::size_t at = find_bytes(text_, wanted, 0);
+    bool is_converted = is_crlf_ && wanted.find('\n') == nowhere;
+    if (at == nowhere && has_crlf_) {
+      converted = with_crlf(wanted);
+      at = find_bytes(text_, converted, 0);
+      wanted = converted;
+      is_converted = true;
+    }
+    if (at == nowhere) {
+      code = ErrorCode::not_found;
+      return concat("old_text is not in it%", {NearestLines(text_, edit.old_text).text()});
+    }
+    if (!edit.all && find_bytes(text_, wanted, at + 1) != nowhere)
+      return concat(
+          "old_text is at several places, lines %; give more of the text around one, or "
+          "set all",
+          {lines_of_places(wanted)});
+    std::string_view text = edit.new_text;
+    if (is_converted) text = texts_.emplace_back(with_crlf(text));
+    // What both texts begin and end with stays: edits may share it.
+    const std::size_t shorter = std::min(wanted.size(), text.size());
+    std::size_t head = 0;
+    while (head < shorter && wanted[head] == text[head]) ++head;
+    std::size_t tail = 0;
+    while (tail < shorter - head &&
+           wanted[wanted.size() - 1 - tail] == text[text.size() - 1 - tail])
+      ++tail;
+    text = text.substr(head, text.size() - head - tail);
+    for (; at != nowhere; at = find_bytes(text_, wanted, at + wanted.size())) {
+      if (places_.size() == most_places) {
+        code = ErrorCode::limit;
+        return concat("there are more than % places to replace", {most_places});
+      }
+      places_.push_back({at + head, at + wanted.size() - tail, number, text});
+      if (!edit.all) break;
+    }
+    return {};
+  }
+
+  // Returns what is wrong, or nothing.
+  std::string sort() {
+    if (!places_.empty())
+      std::qsort(places_.data(), places_.size(), sizeof(EditPlace), compare_places);
+    for (std::size_t i = 1; i < places_.size(); ++i) {
+      const EditPlace& last = places_[i - 1];
+      if (places_[i].begin >= last.end && places_[i].begin != last.begin) continue;
+      return concat("edits % and % overlap at line %; make them one",
+                    {std::min(last.edit, places_[i].edit), std::max(last.edit, places_[i].edit),
+                     count_line_ends(text_.substr(0, places_[i].begin)) + 1});
+    }
+    return {};
+  }
+
+  std::size_t replaced() const { return places_.size(); }
+
+  // Of the new text, at most `most` + 1.
+  std::size_t size(std::size_t most) const {
+    std::size_t size = text_.size();
+    for (const EditPlace& place : places_) size -= place.end - place.begin;
+    for (const EditPlace& place : places_)
+      if (size <= most) size += place.text.size();
+    return std::min(size, most + 1);
+  }
+
+  std::string result() const { return replaced_text(0, text_.size(), 0, places_.size()); }
+
+  std::string diff() const {
+    std::string diff;
+    std::size_t line = 0;  // at `counted`
+    std::size_t counted = 0;
+    std::size_t added = 0;  // lines; wraps around
+    bool is_whole = true;
+    for (std::size_t first = 0; first < places_.size() && is_whole;) {
+      const std::size_t begin = above(places_[first].begin);
+      std::size_t end = 0;
+      const std::size_t next = end_of_window(first, end);
+      line += count_line_ends(text_.substr(counted, begin - counted));
+      counted = begin;
+      std::string old(text_.substr(begin, end - begin));
+      std::string edited = replaced_text(begin, end, first, next);
+      const std::size_t more = count_line_ends(edited) - count_line_ends(old);
+      is_whole = cut_window(old) && is_whole;
+      is_whole = cut_window(edited) && is_whole;
+      append_hunks(diff, old, edited, line, line + added);
+      added += more;
+      is_whole = is_whole && diff.size() <= Files::max_diff;
+      first = next;
+    }
+    if (is_whole) return diff;
+    constexpr std::string_view mark = "...\n";
+    constexpr std::size_t most = Files::max_diff - mark.size();
+    if (diff.size() > most) diff.resize(diff.rfind('\n', most - 1) + 1);
+    return diff += mark;
+  }
+
+ private:
+  struct EditPlace {
+    std::size_t begin;
+    std::size_t end;
+    std::size_t edit;
+    std::string_view text;  // instead of it
+  };
+
+  static constexpr std::size_t most_places = 100000;
+
+  static int compare_places(const void* a, const void* b) {
+    const std::size_t x = static_cast<const EditPlace*>(a)->begin;
+    const std::size_t y = static_cast<const EditPlace*>(b)->begin;
+    return x < y ? -1 : x > y ? 1 : 0;
+  }
+
+  std::size_t count_crlf() const {
+    std::size_t count = 0;
+    for (std::size_t i = 1; i < text_.size(); ++i)
+      if (text_[i] == '\n' && text_[i - 1] == '\r') ++count;
+    return count;
+  }
+
+  std::string lines_of_places(std::string_view wanted) const {
+    constexpr int most = 10;
+    std::string text;
+    std::size_t line = 1;
+    std::size_t counted = 0;
+    std::size_t at = find_bytes(text_, wanted, 0);
+    for (int i = 0; i < most && at != nowhere; ++i) {
+      line += count_line_ends(text_.substr(counted, at - counted));
+      counted = at;
+      append_all(text, {i == 0 ? "" : ", ", line});
+      // Behind the first the next may begin within it, as that counts, too.
+      at = find_bytes(text_, wanted, i == 0 ? at + 1 : at + wanted.size());
+    }
+    return at == nowhere ? text : text + " and more";
+  }
+
+  // Where the lines begin and end that a difference shows around a place.
+  std::size_t above(std::size_t at) const {
+    at = line_start(text_, at);
+    for (std::size_t i = 0; i < diff_context && at > 0; ++i) at = line_start(text_, at - 1);
+    return at;
+  }
+  std::size_t below(std::size_t at) const {
+    at = line_end(text_, at);
+    for (std::size_t i = 0; i < diff_context && at < text_.size(); ++i) at = line_end(text_, at);
+    return at;
+  }
+
+  // The first place that does not share the window of this one, and where the window ends. A line
+  // is looked at a few times, however many places it has.
+  std::size_t end_of_window(std::size_t at, std::size_t& end) const {
+    std::size_t line = 0;  // the end of the last place's
+    do {
+      if (places_[at].end < line) continue;
+      line = line_end(text_, places_[at].end);
+      end = below(places_[at].end);
+    } while (++at < places_.size() &&
+             (places_[at].begin <= end || above(places_[at].begin) <= end));
+    return at;
+  }
+
+  // As lines for a difference, which shows no carriage returns. False: it is too long, and was cut.
+  bool cut_window(std::string& text) const {
+    constexpr std::size_t longest = std::size_t{64} << 10;
+    const bool is_short = text.size() <= longest;
+    if (!is_short) text.resize(longest);
+    if (!has_crlf_) return is_short;
+    std::size_t size = 0;
+    for (std::size_t i = 0; i < text.size(); ++i)
+      if (text[i] != '\r' || i + 1 == text.size() || text[i + 1] != '\n') text[size++] = text[i];
+    text.resize(size);
+    return is_short;
+  }
+
+  // The text from `begin` to `end` with these places replaced.
+  std::string replaced_text(std::size_t begin, std::size_t end, std::size_t first,
+                            std::size_t next) const {
+    std::string text;
+    for (; first < next; ++first) {
+      const EditPlace& place = places_[first];
+      text += text_.substr(begin, place.begin - begin);
+      text += place.text;
+      begin = place.end;
+    }
+    return text += text_.substr(begin, end - begin);
+  }
+
+  const std::string_view text_;
+  bool has_crlf_ = false;
+  bool is_crlf_ = false;  // most lines end so
+  std::list<std::string> texts_ = {};
+  std::vector<EditPlace> places_ = {};
+};
+
+SharedError edit_error(const std::string& path, std::size_t count, std::size_t number,
+                       const std::string& what, ErrorCode code) {
+  return make_error(code, "%: %%",
+                    {in_quotes(path), count > 1 ? concat("edits[%]: ", {number}) : "", what});
+}
+
+// The text of a file before an edit.
+Expected<std::string> text_to_edit(const FileTarget& target, struct stat& status) {
+  const auto fail = [&target](ErrorCode code, const char* what) {
+    return make_error(code, "%: %", {in_quotes(target.path), what});
+  };
+  if (!target.exists) return system_error(ENOENT, "%", {in_quotes(target.path)});
+  if (target.old.st_size > static_cast<off_t>(Files::max_edited))
+    return fail(ErrorCode::limit, "is longer than 16 MiB, too long to be edited");
+  errno = 0;
+  auto text =
+      read_regular_file(target.directory.get(), target.name.c_str(), Files::max_edited, status);
+  if (!text) return system_error(errno == 0 ? EFBIG : errno, "%", {in_quotes(target.path)});
+  if (has_nul(*text))
+    return fail(ErrorCode::invalid_argument,
+                "is no text to be edited: it has NUL bytes, as binary files and UTF-16 have");
+  return std::move(*text);
+}
+
+}  // namespace
+
+Expected<FileEdited> Files::edit(std::string_view path, const std::vector<FileEdit>& edits) const {
+  if (edits.empty() || edits.size() > max_edits)
+    return make_error(ErrorCode::invalid_argument, "edits: there must be 1 to % of them",
+                      {max_edits});
+  if (const FilesElsewhere* const there = elsewhere(path))
+    return edit_elsewhere(*there, path, edits);
+  if (const std::string here = moved_path(path); !here.empty()) {
+    auto edited = Files(rules_, base_).edit(here, edits);
+    if (!edited) return moved_->as_seen(edited.error());
+    edited->path = moved_->as_seen(std::move(edited->path));
+    return edited;
+  }
+  FileWrite how;
+  how.make_directories = false;
+  auto target = open_target(rules_, path, base_, 0, how);
+  if (!target) return target.failure();
+  struct stat before {};
+  const auto text = text_to_edit(*target, before);
+  if (!text) return text.failure();
+  target->old = before;
+
+  TextEdit edit(*text);
+  ErrorCode code = ErrorCode::invalid_argument;
+  for (std::size_t i = 0; i < edits.size(); ++i)
+    if (const std::string wrong = edit.add(edits[i], i, code); !wrong.empty())
+      return edit_error(target->path, edits.size(), i, wrong, code);
+  if (const std::string wrong = edit.sort(); !wrong.empty())
+    return make_error(ErrorCode::invalid_argument, "%: %", {in_quotes(target->path), wrong});
+  if (auto ok = check_write_size(target->path, edit.size(max_write)); !ok) return ok.failure();
+  Expected<FileEdited> edited = FileEdited();
+  edited->replaced = edit.replaced();
+  edited->diff = edit.diff();
+  const auto put = put_bytes(*target, edit.result(), false, [&] {
+    struct stat now {};
+    const auto again =
+        read_regular_file(target->directory.get(), target->name.c_str(), max_edited, now);
+    return again && now.st_ino == before.st_ino && now.st_dev == before.st_dev && *again == *text;
+  });
+  if (!put) return put.failure();
+  edited->path = std::move(target->path);
+  return edited;
+}
+
 // files/elsewhere.cpp -----------------------------------------------------------------------------
 // Files on another machine: what is asked there, and what is answered here.
 
@@ -27010,6 +28583,34 @@ constexpr std::uint64_t FileContent::*const content_numbers[] = {
     &FileContent::size, &FileContent::begin, &FileContent::lines, &FileContent::next};
 constexpr bool FileContent::*const content_flags[] = {&FileContent::more, &FileContent::cut_line,
                                                       &FileContent::binary};
+
+constexpr std::uint64_t FileMatches::*const match_numbers[] = {
+    &FileMatches::matches, &FileMatches::ignored, &FileMatches::binary, &FileMatches::unreadable};
+
+// The texts of edits, each behind its size and what else there is of it.
+std::string bytes_of_edits(const std::vector<FileEdit>& edits) {
+  std::string bytes;
+  for (const FileEdit& edit : edits) {
+    const std::uint64_t head[] = {edit.all, edit.old_text.size(), edit.new_text.size()};
+    append_all(bytes, {bytes_of(head, std::size(head)), edit.old_text, edit.new_text});
+  }
+  return bytes;
+}
+
+std::vector<FileEdit> edits_of_bytes(std::string_view bytes) {
+  std::vector<FileEdit> edits;
+  std::uint64_t head[3];
+  while (edits.size() <= Files::max_edits && take_numbers(bytes, head, std::size(head))) {
+    FileEdit& edit = edits.emplace_back();
+    edit.all = head[0] != 0;
+    std::string* const texts[] = {&edit.old_text, &edit.new_text};
+    for (int i = 0; i < 2; ++i) {
+      *texts[i] = bytes.substr(0, static_cast<std::size_t>(head[i + 1]));
+      bytes.remove_prefix(texts[i]->size());
+    }
+  }
+  return edits;
+}
 
 }  // namespace
 
@@ -27099,6 +28700,18 @@ Expected<std::string> write_elsewhere(const FilesElsewhere& there, std::string_v
   return std::move(message.path);
 }
 
+Expected<FileEdited> edit_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                    const std::vector<FileEdit>& edits) {
+  FileMessage message(FileMessage::edit, path);
+  message.bytes = bytes_of_edits(edits);
+  if (auto ok = there.ask(message); !ok) return ok.failure();
+  Expected<FileEdited> edited = FileEdited();
+  edited->path.swap(message.path);
+  edited->replaced = message.numbers[1];
+  edited->diff = message.bytes.substr(0, Files::max_diff);
+  return edited;
+}
+
 Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view path,
                                   std::size_t depth) {
   FileMessage message(FileMessage::list, path);
@@ -27108,6 +28721,7 @@ Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view 
   FileList& list = *found;
   list.path.swap(message.path);
   list.more = message.numbers[1] != 0;
+  list.ignored = message.numbers[2];
   std::string_view rest = message.bytes;
   std::uint64_t head[2];
   while (list.entries.size() < Files::max_entries && take_numbers(rest, head, 2)) {
@@ -27122,6 +28736,28 @@ Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view 
   return found;
 }
 
+Expected<FileMatches> search_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                       const FileSearch& search) {
+  FileMessage message(FileMessage::search, path);
+  message.extra = search.pattern;
+  message.bytes = search.glob;
+  std::uint64_t* number = message.numbers;
+  *++number = search.context;
+  *++number = search.files_only;
+  *++number = search.max_matches;
+  *++number = search.max_bytes;
+  *++number = static_cast<std::uint64_t>(search.timeout.count());
+  if (auto ok = there.ask(message); !ok) return ok.failure();
+  Expected<FileMatches> found = FileMatches();
+  FileMatches& matches = *found;
+  matches.path.swap(message.path);
+  matches.text = message.bytes.substr(0, search.max_bytes);
+  number = message.numbers;
+  for (const auto member : match_numbers) matches.*member = *++number;
+  matches.more = *++number != 0;
+  return found;
+}
+
 }  // inner
 
 const FilesElsewhere* Files::elsewhere(std::string_view path) const {
@@ -27130,49 +28766,83 @@ const FilesElsewhere* Files::elsewhere(std::string_view path) const {
   return here ? nullptr : elsewhere_;
 }
 
-void Files::answer(FileMessage& message) const {
+void Files::answer_read(FileMessage& message) const {
   std::uint64_t* number = message.numbers;
-  const std::uint64_t question = std::exchange(*number, 0);
-  if (question == FileMessage::read) {
-    FileRange range;
-    range.by_bytes = (number[1] & 1) != 0;
-    range.offset = number[2];
-    range.count = number[3];
-    range.max_bytes = static_cast<std::size_t>(number[4]);
-    auto content = read(message.path, range);
-    if (!content) return message.fail(content.error());
-    for (const auto member : content_numbers) *++number = (*content).*member;
-    std::uint64_t bit = 1;
-    *++number = 0;
-    for (const auto member : content_flags) {
-      if ((*content).*member) *number |= bit;
-      bit <<= 1;
-    }
-    message.path.swap(content->path);
-    message.extra.swap(content->mime_type);
-    message.bytes.swap(content->bytes);
-  } else if (question == FileMessage::list) {
-    auto found = list(message.path, static_cast<std::size_t>(number[1]));
-    if (!found) return message.fail(found.error());
-    number[1] = found->more;
-    for (const FileEntry& entry : found->entries) {
-      const std::uint64_t head[] = {
-          static_cast<std::uint64_t>(entry.type) | (entry.closed ? 4U : 0U), entry.size};
-      append_all(message.bytes, {bytes_of(head, 2), entry.path, "\0"sv, entry.modified, "\0"sv});
-    }
-    message.path.swap(found->path);
-  } else {
-    FileWrite how;
-    how.make_directories = number[1] != 0;
-    how.only_new = number[2] != 0;
-    how.remove = number[3] != 0;
-    how.below.swap(message.extra);
-    auto found = question == FileMessage::write ? write(message.path, message.bytes, how)
-                                                : canonical_path(message.path, how.below);
-    message.bytes.clear();
-    if (!found) return message.fail(found.error());
-    message.path.swap(*found);
+  FileRange range;
+  range.by_bytes = (number[1] & 1) != 0;
+  range.offset = number[2];
+  range.count = number[3];
+  range.max_bytes = static_cast<std::size_t>(number[4]);
+  auto content = read(message.path, range);
+  if (!content) return message.fail(content.error());
+  for (const auto member : content_numbers) *++number = (*content).*member;
+  std::uint64_t bit = 1;
+  *++number = 0;
+  for (const auto member : content_flags) {
+    if ((*content).*member) *number |= bit;
+    bit <<= 1;
   }
+  message.path.swap(content->path);
+  message.extra.swap(content->mime_type);
+  message.bytes.swap(content->bytes);
+}
+
+void Files::answer_list(FileMessage& message) const {
+  auto found = list(message.path, static_cast<std::size_t>(message.numbers[1]));
+  if (!found) return message.fail(found.error());
+  message.numbers[1] = found->more;
+  message.numbers[2] = found->ignored;
+  for (const FileEntry& entry : found->entries) {
+    const std::uint64_t head[] = {static_cast<std::uint64_t>(entry.type) | (entry.closed ? 4U : 0U),
+                                  entry.size};
+    append_all(message.bytes, {bytes_of(head, 2), entry.path, "\0"sv, entry.modified, "\0"sv});
+  }
+  message.path.swap(found->path);
+}
+
+void Files::answer_search(FileMessage& message) const {
+  FileSearch asked;
+  asked.pattern.swap(message.extra);
+  asked.glob.swap(message.bytes);
+  std::uint64_t* number = message.numbers;
+  asked.context = static_cast<std::size_t>(*++number);
+  asked.files_only = *++number != 0;
+  asked.max_matches = static_cast<std::size_t>(*++number);
+  asked.max_bytes = static_cast<std::size_t>(*++number);
+  asked.timeout = std::chrono::milliseconds(*++number);
+  auto found = search(message.path, asked);
+  if (!found) return message.fail(found.error());
+  number = message.numbers;
+  for (const auto member : match_numbers) *++number = (*found).*member;
+  *++number = found->more;
+  message.path.swap(found->path);
+  message.bytes.swap(found->text);
+}
+
+void Files::answer(FileMessage& message) const {
+  std::uint64_t* const number = message.numbers;
+  const std::uint64_t question = std::exchange(*number, 0);
+  if (question == FileMessage::read) return answer_read(message);
+  if (question == FileMessage::list) return answer_list(message);
+  if (question == FileMessage::search) return answer_search(message);
+  if (question == FileMessage::edit) {
+    auto edited = edit(message.path, edits_of_bytes(message.bytes));
+    if (!edited) return message.fail(edited.error());
+    number[1] = edited->replaced;
+    message.path.swap(edited->path);
+    message.bytes.swap(edited->diff);
+    return;
+  }
+  FileWrite how;
+  how.make_directories = number[1] != 0;
+  how.only_new = number[2] != 0;
+  how.remove = number[3] != 0;
+  how.below.swap(message.extra);
+  auto found = question == FileMessage::write ? write(message.path, message.bytes, how)
+                                              : canonical_path(message.path, how.below);
+  message.bytes.clear();
+  if (!found) return message.fail(found.error());
+  message.path.swap(*found);
 }
 
 // files/files.cpp ---------------------------------------------------------------------------------
@@ -27295,16 +28965,233 @@ std::string Files::moved_path(std::string_view path) const {
   return moved_ ? moved_->here(path, base_) : std::string();
 }
 
-// files/list.cpp ----------------------------------------------------------------------------------
-// Listing a tree.
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_24
+
+#if !defined(CODEEXEC_GROUP_25) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_PLACES))
+#define CODEEXEC_GROUP_25
+
+// files/ignore_internal.hpp -----------------------------------------------------------------------
+// Which files are left out: patterns as in a .gitignore.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+// Lines as in a .gitignore: `*` `?` `[]` within a name, `**` for any folders, `/` at the start or
+// in the middle for a path from the folder of the file, `/` at the end for folders only, `!` for
+// not, `#` for a comment. The last one that fits counts, of the innermost folder.
+//   What a folder adds does not change those of the folders around it: copies share them.
+class IgnoreRules {
+ public:
+  // Lines of all files that count for one folder; those below are not read.
+  static constexpr std::size_t most = 1024;
+
+  // The folder that they stand in, with a slash at its end; or empty.
+  void add(std::string_view folder, std::string_view lines);
+  // The .gitignore in an open folder. One that is no file, is a link or cannot be read has no
+  // rules, as in git; of a long one the first 64 KiB count. A fifo is not waited for.
+  void read(int directory, std::string_view folder);
+  bool excludes(std::string_view path, bool is_folder) const;
+  bool empty() const { return !last_; }
+
+ private:
+  struct Level {
+    std::shared_ptr<const Level> around = {};
+    std::size_t count = 0;                   // of patterns, with those of the levels around
+    std::vector<std::string> patterns = {};  // flags, the folder, a NUL, the pattern
+  };
+  std::shared_ptr<const Level> last_ = {};
+};
+
+CODEEXEC_INNER {
+
+// The rules of the directories around a canonical one, up to that of its repository, as far as the
+// roots reach. The paths that they are for begin with `prefix`. Without a repository: none.
+IgnoreRules rules_around(const PathRules& rules, const std::string& directory, std::string& prefix);
+
+// A directory whose content is not looked at: of version control, or generated.
+bool is_closed_by_name(std::string_view name);
+
+}  // inner
+
+}  // namespace v0_1
+}  // namespace codeexec
+
+#endif  // CODEEXEC_GROUP_25
+
+#if !defined(CODEEXEC_GROUP_26) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_26
+
+// files/ignore.cpp --------------------------------------------------------------------------------
+// The files that are left out of a list, a search or a copy: patterns as in a .gitignore.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 namespace {
 
-// A directory whose content is not listed: of version control, or generated.
+// Bits of the digit that a pattern in IgnoreRules begins with.
+constexpr int rule_negates = 1;
+constexpr int rule_for_folders = 2;
+constexpr int rule_has_path = 4;
+
+// A mismatch goes back to the last `**` only: an earlier one could match no more than that.
+bool ignore_path_matches(std::string_view pattern, std::string_view path) {
+  std::string_view again;
+  std::string_view again_at;
+  while (!path.empty()) {
+    std::string_view rest = pattern;
+    const std::string_view head = take_part(rest, '/');
+    if (!pattern.empty() && head == "**"sv) {
+      if (rest.empty()) return true;
+      pattern = again = rest;
+      again_at = path;
+      continue;
+    }
+    std::string_view left = path;
+    const std::string_view name = take_part(left, '/');
+    const bool fits = !pattern.empty() && glob_matches(head, name) && rest.empty() <= left.empty();
+    if (fits && left.empty() && rest.empty()) return true;
+    if (fits && !left.empty()) {
+      pattern = rest;
+      path = left;
+      continue;
+    }
+    if (again.empty()) return false;
+    take_part(again_at, '/');
+    path = again_at;
+    pattern = again;
+  }
+  return false;
+}
+
+// Puts a character behind a backslash into brackets, as globs have no backslashes. One that means
+// nothing in a glob stands for itself, and so does a backslash at the end.
+std::string ignore_glob(std::string_view line) {
+  std::string glob;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] != '\\' || i + 1 == line.size()) {
+      glob += line[i];
+    } else if (has_glob(line.substr(++i, 1))) {
+      append_all(glob, "[%]", {line.substr(i, 1)});
+    } else {
+      glob += line[i];
+    }
+  }
+  return glob;
+}
+
+}  // namespace
+
+// Takes the lines apart once, as they are tried on each path. Beyond `most` lines the rest is not
+// read, so that no file of rules makes a scan slow. A line that cannot mean a path is left out.
+void IgnoreRules::add(std::string_view folder, std::string_view lines) {
+  const std::size_t before = last_ ? last_->count : 0;
+  auto level = new_shared<Level>();
+  while (!lines.empty() && before + level->patterns.size() < most) {
+    std::string_view line = take_part(lines, '\n');
+    if (ends_with(line, "\r"sv)) line.remove_suffix(1);
+    while (ends_with(line, " "sv) && !ends_with(line, "\\ "sv)) line.remove_suffix(1);
+    if (line.empty() || line[0] == '#' || has_nul(line)) continue;
+    int flags = '0';
+    if (line[0] == '!') {
+      flags |= rule_negates;
+      line.remove_prefix(1);
+    }
+    if (ends_with(line, "/"sv)) {
+      flags |= rule_for_folders;
+      line.remove_suffix(1);
+    }
+    if (line.find('/') != std::string_view::npos) flags |= rule_has_path;
+    if (starts_with(line, "/"sv)) line.remove_prefix(1);
+    if (line.empty()) continue;
+    const char flag = static_cast<char>(flags);
+    level->patterns.push_back(
+        concat({std::string_view(&flag, 1), folder, "\0"sv, ignore_glob(line)}));
+  }
+  if (level->patterns.empty()) return;
+  level->count = before + level->patterns.size();
+  level->around = std::move(last_);
+  last_ = std::move(level);
+}
+
+void IgnoreRules::read(int directory, std::string_view folder) {
+  const UniqueFd file(above_standard_streams(
+      ::openat(directory, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
+  constexpr std::size_t longest = std::size_t{64} << 10;
+  std::string lines(std::min(longest, static_cast<std::size_t>(status.st_size)), '\0');
+  std::size_t size = 0;
+  while (size < lines.size()) {
+    const ssize_t part = ::read(file.get(), &lines[size], lines.size() - size);
+    if (part < 0 && errno == EINTR) continue;
+    if (part <= 0) break;
+    size += static_cast<std::size_t>(part);
+  }
+  lines.resize(size);
+  add(folder, lines);
+}
+
+// From the last line to the first, as the last one that fits counts: what is below an excluded
+// folder is not looked at by the caller, so that `!` cannot bring it back, as in git.
+bool IgnoreRules::excludes(std::string_view path, bool is_folder) const {
+  const std::string_view name = base_name(path);
+  for (const Level* level = last_.get(); level; level = level->around.get())
+    for (std::size_t i = level->patterns.size(); i-- > 0;) {
+      std::string_view pattern = level->patterns[i];
+      const int flags = pattern[0] - '0';
+      pattern.remove_prefix(1);
+      const std::string_view folder = take_part(pattern, '\0');
+      if ((flags & rule_for_folders) != 0 && !is_folder) continue;
+      if (!starts_with(path, folder)) continue;
+      const bool fits = (flags & rule_has_path) != 0
+                            ? ignore_path_matches(pattern, path.substr(folder.size()))
+                            : glob_matches(pattern, name);
+      if (fits) return (flags & rule_negates) == 0;
+    }
+  return false;
+}
+
+CODEEXEC_INNER {
+
+IgnoreRules rules_around(const PathRules& rules, const std::string& directory,
+                         std::string& prefix) {
+  std::vector<std::pair<std::string, UniqueFd>> around;
+  for (std::string path = directory;; path = place_of(path).directory) {
+    auto fd = open_canonical_directory(path);
+    if (!fd || rules.permission(path) == Permission::none) return {};
+    const bool is_top = ::faccessat(fd->get(), ".git", F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    around.emplace_back(path, std::move(*fd));
+    if (is_top) break;
+    constexpr std::size_t most = 64;
+    if (path == "/" || around.size() == most) return {};
+  }
+  const std::string& top = around.back().first;
+  const auto below = [&top](const std::string& path) {
+    return path == top ? std::string() : path.substr(top == "/" ? 1 : top.size() + 1) + "/";
+  };
+  IgnoreRules found;
+  for (std::size_t i = around.size(); i-- > 1;)
+    found.read(around[i].second.get(), below(around[i].first));
+  prefix = below(directory);
+  return found;
+}
+
 bool is_closed_by_name(std::string_view name) {
   return name == ".git"sv || name == ".hg"sv || name == ".svn"sv ||
          is_generated_name(name, GeneratedScope::tree);
 }
+
+}  // inner
+
+// files/list.cpp ----------------------------------------------------------------------------------
+// Listing a tree.
+
+namespace {
 
 FileEntry entry_of(std::string path, const struct stat& status) {
   FileEntry entry;
@@ -27319,7 +29206,10 @@ FileEntry entry_of(std::string path, const struct stat& status) {
   return entry;
 }
 
-// A directory that has exactly this canonical path, for reading.
+}  // namespace
+
+CODEEXEC_INNER {
+
 Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::string& path) {
   const auto permitted = check_permission(rules, path, Permission::read);
   if (!permitted) return permitted.failure();
@@ -27333,6 +29223,10 @@ Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::stri
   if (!fd) return system_error(errno, "%", {in_quotes(path)});
   return fd;
 }
+
+}  // inner
+
+namespace {
 
 int compare_paths(const void* a, const void* b) {
   return (*static_cast<FileEntry* const*>(a))
@@ -27353,17 +29247,21 @@ void sort_by_path(std::vector<FileEntry>& entries) {
 class TreeWalk {
  public:
   TreeWalk(const PathRules& rules, const std::string& top, std::size_t depth, FileList& list)
-      : rules_(rules), top_(top), depth_(depth), list_(list) {}
+      : rules_(rules),
+        top_(top),
+        depth_(depth),
+        list_(list),
+        ignored_(rules_around(rules, top, prefix_)) {}
 
   // Those of the directory that is listed itself.
-  Expected<void> add_entries() { return add("", 1); }
+  Expected<void> add_entries() { return add("", 1, ignored_); }
 
   // Those of the directories in it, and so on.
   void add_deeper() {
     for (std::size_t i = 0; i < waiting_.size() && !is_full_; ++i) {
       const Waiting next = waiting_[i];
       const std::string path = list_.entries[next.entry].path;
-      if (add(path, next.depth)) continue;
+      if (add(path, next.depth, next.ignored)) continue;
       list_.entries[next.entry].closed = true;
       list_.more = true;
     }
@@ -27373,17 +29271,23 @@ class TreeWalk {
   struct Waiting {
     std::size_t entry;  // its place in the list
     std::size_t depth;  // of what is in it
+    IgnoreRules ignored;
   };
 
-  Expected<void> add(const std::string& below, std::size_t depth) {
+  Expected<void> add(const std::string& below, std::size_t depth, IgnoreRules ignored) {
     const std::string path = below.empty() ? top_ : concat("%/%", {top_ == "/" ? "" : top_, below});
     auto fd = open_listed_directory(rules_, path);
     if (!fd) return fd.failure();
     const std::string start = below.empty() ? "" : below + "/";
+    ignored.read(fd->get(), prefix_ + start);
     std::vector<FileEntry> found;
     const auto listed = list_open_directory(
         std::move(*fd), path, budget_, [&](const char* child, const struct stat& status) {
-          found.push_back(entry_of(concat({start, child}), status));
+          FileEntry entry = entry_of(concat({start, child}), status);
+          if (ignored.excludes(prefix_ + entry.path, S_ISDIR(status.st_mode)))
+            ++list_.ignored;
+          else
+            found.push_back(std::move(entry));
         });
     const bool is_used_up =
         !listed && listed.error().code == ErrorCode::limit && listed.error().system_error == 0;
@@ -27396,7 +29300,7 @@ class TreeWalk {
       FileEntry& entry = found[i];
       if (entry.type == FileEntry::Type::directory && depth < depth_) {
         entry.closed = is_closed_by_name(std::string_view(entry.path).substr(start.size()));
-        if (!entry.closed) waiting_.push_back({list_.entries.size(), depth + 1});
+        if (!entry.closed) waiting_.push_back({list_.entries.size(), depth + 1, ignored});
       }
       list_.entries.push_back(std::move(entry));
     }
@@ -27407,6 +29311,8 @@ class TreeWalk {
   const std::string& top_;
   std::size_t depth_;
   FileList& list_;
+  std::string prefix_ = {};
+  const IgnoreRules ignored_;  // around what is listed
   WalkBudget budget_ = {};
   std::vector<Waiting> waiting_ = {};
   bool is_full_ = false;
@@ -27689,30 +29595,31 @@ void PythonLexer::step_in_field(std::vector<Formatted>& open) {
     open.pop_back();
 }
 
-}  // inner
-
 // files/read.cpp ----------------------------------------------------------------------------------
 // Reading a range of a file.
 
-namespace {
-
-Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& status) {
-  const Place place = place_of(path);
-  const auto directory = open_canonical_directory(place.directory);
-  if (!directory) return system_error(directory.error().system_error, "%", {in_quotes(path)});
-  if (place.name.empty()) return not_regular_error(path, S_IFDIR);
-  const int in = directory->get();
-  if (::fstatat(in, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+Expected<UniqueFd> open_regular_file(int directory, const char* name, const std::string& path,
+                                     struct stat& status) {
+  if (::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
     return system_error(errno, "%", {in_quotes(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
+  return open_known_file(directory, name, path, status);
+}
+
+Expected<UniqueFd> open_known_file(int directory, const char* name, const std::string& path,
+                                   struct stat& status) {
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  UniqueFd fd(above_standard_streams(::openat(in, place.name.c_str(), flags)));
+  UniqueFd fd(above_standard_streams(::openat(directory, name, flags)));
   if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
   if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, "%", {in_quotes(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
   if (auto ok = check_file_system(fd.get(), path); !ok) return ok.failure();
   return fd;
 }
+
+}  // inner
+
+namespace {
 
 constexpr std::size_t file_buffer = 65536;
 
@@ -27862,8 +29769,12 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   auto place = permitted_path(rules_, path, base_, Permission::read);
   if (!place) return place.failure();
   if (names_a_directory(path)) return not_regular_error(*place, S_IFDIR);
+  const Place in = place_of(*place);
+  const auto directory = open_canonical_directory(in.directory);
+  if (!directory) return system_error(directory.error().system_error, "%", {in_quotes(*place)});
+  if (in.name.empty()) return not_regular_error(*place, S_IFDIR);
   struct stat status {};
-  const auto fd = open_regular_file(*place, status);
+  const auto fd = open_regular_file(directory->get(), in.name.c_str(), *place, status);
   if (!fd) return fd.failure();
 
   FileReader reader(fd->get());
@@ -27896,6 +29807,375 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   content.mime_type = image_type({start, reader.read(0, start, sizeof start)});
   if (reader.error() != 0) return system_error(reader.error(), "%", {in_quotes(content.path)});
   return content;
+}
+
+// files/search.cpp --------------------------------------------------------------------------------
+// Searching a tree: which files, and in each the lines with a match.
+//
+//   TreeSearch      directory -> its names in order -> directories and files that are not left out
+//     FileScan      a file in pieces of whole lines -> Regex::Lines -> what is shown of them
+
+namespace {
+
+constexpr std::size_t longest_shown = 300;  // of a line
+
+// What all files of a search share.
+struct SearchState {
+  const FileSearch& search;
+  const Regex& regex;
+  Regex::Lines lines;
+  FileMatches found = {};
+  Clock::time_point deadline = {};
+  bool is_over = false;
+  std::string buffer = {};  // of the file that is read
+
+  // Whether a bound was reached; then it is over.
+  bool stop() {
+    is_over = is_over || Clock::now() >= deadline || (search.cancel && search.cancel->cancelled());
+    return is_over;
+  }
+  // Adds to what is shown. False: it does not fit any more.
+  bool show(std::string_view text) {
+    is_over = is_over || text.size() > search.max_bytes - found.text.size();
+    if (!is_over) found.text += text;
+    return !is_over;
+  }
+};
+
+// A line as it is shown; of a long one the part around the match.
+std::string_view shown_part(const SearchState& state, std::string_view line, bool matches) {
+  if (ends_with(line, "\r"sv)) line.remove_suffix(1);
+  if (line.size() <= longest_shown) return line;
+  constexpr std::size_t longest_looked_at = std::size_t{64} << 10;
+  std::size_t begin = 0;
+  if (matches && line.size() <= longest_looked_at)
+    if (const auto match = state.regex.find(line))
+      begin = static_cast<std::size_t>(match->data() - line.data());
+  begin -= std::min(begin, longest_shown / 4);
+  begin = std::min(begin, line.size() - longest_shown);
+  line = line.substr(begin, longest_shown);
+  line.remove_prefix(cut_at_start(line));
+  line.remove_suffix(cut_at_end(line));
+  return line;
+}
+
+std::size_t line_begin_before(std::string_view text, std::size_t at) {
+  const std::size_t end = at < 2 ? std::string_view::npos : text.rfind('\n', at - 2);
+  return end == std::string_view::npos ? 0 : end + 1;
+}
+
+// One file: the lines that are shown of it.
+class FileScan {
+ public:
+  FileScan(SearchState& state, std::string path) : state_(state), path_(std::move(path)) {}
+
+  // False: the system says no.
+  bool run(int fd, std::uint64_t size) {
+    std::string& buffer = state_.buffer;
+    const auto wanted = static_cast<std::size_t>(std::min<std::uint64_t>(size + 1, longest_piece));
+    if (buffer.size() < wanted) buffer.resize(wanted);
+    std::size_t held = 0;
+    while (!is_done_ && !state_.stop()) {
+      const ssize_t got = ::read(fd, &buffer[held], buffer.size() - held);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return false;
+      const std::string_view fresh(buffer.data() + held, static_cast<std::size_t>(got));
+      if (has_nul(fresh)) {
+        ++state_.found.binary;
+        return true;
+      }
+      held += fresh.size();
+      if (got == 0) return scan({buffer.data(), held});
+      if (held == buffer.size()) held = take_piece(held);
+    }
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t longest_piece = std::size_t{1} << 20;
+
+  // Looks at the whole lines of a full buffer, and moves what is still needed to its beginning.
+  // Returns how much that is. A line that fills the buffer is taken in parts.
+  std::size_t take_piece(std::size_t held) {
+    char* const bytes = &state_.buffer[0];
+    const std::size_t last = std::string_view(bytes, held).rfind('\n');
+    const std::size_t whole = last == std::string_view::npos ? held : last + 1;
+    const std::string_view piece(bytes, whole);
+    scan(piece);
+    std::size_t keep = whole;
+    for (std::size_t i = 0; i < state_.search.context && keep > shown_; ++i)
+      keep = line_begin_before(piece, keep);
+    if (held - keep > held / 2) keep = whole;
+    count_lines(piece, keep);
+    counted_ = 0;
+    at_ = whole - keep;
+    has_gap_ = has_gap_ || shown_ < keep;
+    shown_ -= std::min(shown_, keep);
+    std::memmove(bytes, bytes + keep, held - keep);
+    return held - keep;
+  }
+
+  // What is before `at_` was looked at.
+  bool scan(std::string_view text) {
+    FileMatches& found = state_.found;
+    const FileSearch& search = state_.search;
+    while (!is_done_ && state_.lines.find(text, at_, [this] { return state_.stop(); })) {
+      if (found.matches == search.max_matches) state_.is_over = true;
+      is_done_ = search.files_only || state_.is_over;
+      if (state_.is_over) break;
+      if (is_done_) {
+        if (state_.show(path_ + "\n")) ++found.matches;
+        break;
+      }
+      show_context(text, at_);
+      std::size_t begin = at_;
+      for (std::size_t i = 0; i < search.context && begin > shown_; ++i)
+        begin = std::max(line_begin_before(text, begin), shown_);
+      begin_lines(begin);
+      while (shown_ < at_ && show_line(text, '-')) {
+      }
+      if (!show_line(text, ':')) break;
+      ++found.matches;
+      at_ = shown_;
+      after_ = search.context;
+    }
+    show_context(text, text.size());
+    is_done_ = is_done_ || state_.is_over;
+    return true;
+  }
+
+  void begin_lines(std::size_t begin) {
+    if (!has_begun_)
+      state_.show(concat({state_.found.text.empty() ? "" : "\n", path_, "\n"}));
+    else if (has_gap_ || begin > shown_)
+      state_.show(state_.search.context > 0 ? "--\n"sv : ""sv);
+    has_begun_ = true;
+    has_gap_ = false;
+    shown_ = begin;
+  }
+
+  // The lines behind the last match.
+  void show_context(std::string_view text, std::size_t end) {
+    for (; after_ > 0 && shown_ < end; --after_)
+      if (!show_line(text, '-')) return;
+  }
+
+  // The next line. False: it does not fit any more.
+  bool show_line(std::string_view text, char sign) {
+    count_lines(text, shown_);
+    const std::size_t end = std::min(text.find('\n', shown_), text.size());
+    const std::string_view line = text.substr(shown_, end - shown_);
+    shown_ = std::min(end + 1, text.size());
+    return state_.show(concat(
+        {lines_ + 1, std::string_view(&sign, 1), shown_part(state_, line, sign == ':'), "\n"}));
+  }
+
+  void count_lines(std::string_view text, std::size_t end) {
+    const auto begin = text.begin() + static_cast<std::ptrdiff_t>(counted_);
+    const auto behind = text.begin() + static_cast<std::ptrdiff_t>(end);
+    lines_ += static_cast<std::size_t>(std::count(begin, behind, '\n'));
+    counted_ = end;
+  }
+
+  SearchState& state_;
+  const std::string path_;
+  bool is_done_ = false;
+  bool has_begun_ = false;
+  bool has_gap_ = false;     // lines before the buffer were not shown
+  std::size_t at_ = 0;       // where the search goes on
+  std::size_t shown_ = 0;    // behind what is shown, or moved out of the buffer
+  std::size_t after_ = 0;    // lines that are still to be shown behind a match
+  std::size_t counted_ = 0;  // up to where lines_ counts
+  std::size_t lines_ = 0;
+};
+
+// A glob for each way through its {a,b}, as lines of rules.
+std::string lines_of_glob(std::string_view glob) {
+  constexpr std::size_t most = 1000;
+  std::vector<std::string> waiting = {std::string(glob)};
+  std::string lines;
+  for (std::size_t i = 0; i < waiting.size() && waiting.size() < most; ++i) {
+    const std::string one = std::move(waiting[i]);
+    const std::size_t close = one.find('}');
+    const std::size_t open = close == std::string::npos ? close : one.rfind('{', close);
+    if (open == std::string::npos) {
+      append_all(lines, {one, "\n"});
+      continue;
+    }
+    std::string_view inner = std::string_view(one).substr(open + 1, close - open - 1);
+    for (bool first = true; first || !inner.empty(); first = false)
+      waiting.push_back(
+          concat({one.substr(0, open), take_part(inner, ','), one.substr(close + 1)}));
+  }
+  return lines;
+}
+
+// A directory and all below it.
+class TreeSearch {
+ public:
+  TreeSearch(SearchState& state, const PathRules& rules, const std::string& top,
+             const std::string& shown)
+      : state_(state), rules_(rules), top_(top), shown_(shown) {
+    if (!state.search.glob.empty()) wanted_.add({}, lines_of_glob(state.search.glob));
+    has_glob_ = !state.search.glob.empty();
+  }
+
+  void run(UniqueFd fd) {
+    const IgnoreRules around = rules_around(rules_, top_, prefix_);
+    std::string path;
+    search_directory(std::move(fd), path, around, 0);
+  }
+
+ private:
+  static constexpr int most_depth = 128;  // two descriptors each
+
+  // `path` is from the top, and ends with a slash unless it is empty.
+  void search_directory(UniqueFd fd, std::string& path, IgnoreRules ignored, int depth) {
+    ignored.read(fd.get(), prefix_ + path);
+    std::string names;
+    std::vector<const char*> sorted;
+    if (!list_names(fd.get(), names, sorted)) {
+      ++state_.found.unreadable;
+      return;
+    }
+    const std::size_t size = path.size();
+    for (std::size_t i = 0; i < sorted.size() && !state_.stop(); ++i) {
+      struct stat status {};
+      if (::fstatat(fd.get(), sorted[i], &status, AT_SYMLINK_NOFOLLOW) != 0) continue;
+      path += sorted[i];
+      if (is_searched(sorted[i], path, status.st_mode, ignored)) {
+        if (S_ISDIR(status.st_mode))
+          enter(fd.get(), sorted[i], path, ignored, depth + 1);
+        else
+          search_file(fd.get(), sorted[i], path, status);
+      }
+      path.resize(size);
+    }
+  }
+
+  // The names in a directory, in order. False: it cannot be read.
+  bool list_names(int fd, std::string& names, std::vector<const char*>& sorted) {
+    UniqueFd listed(above_standard_streams(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+    if (!listed) return false;
+    std::size_t count = 0;
+    const int error = for_each_entry(std::move(listed), [&](const char* name) {
+      if (left_ == 0) state_.is_over = true;
+      if (state_.is_over) return false;
+      --left_;
+      ++count;
+      names.append(name, std::strlen(name) + 1);
+      return true;
+    });
+    for (const char* name = names.data(); count > 0; --count) {
+      sorted.push_back(name);
+      name += std::strlen(name) + 1;
+    }
+    if (!sorted.empty())
+      std::qsort(sorted.data(), sorted.size(), sizeof(const char*),
+                 [](const void* a, const void* b) {
+                   return std::strcmp(*static_cast<const char* const*>(a),
+                                      *static_cast<const char* const*>(b));
+                 });
+    return error == 0;
+  }
+
+  bool is_searched(const char* name, const std::string& path, mode_t mode,
+                   const IgnoreRules& ignored) {
+    const bool is_directory = S_ISDIR(mode);
+    if (is_directory && is_closed_by_name(name)) return false;
+    if (!is_directory && (!S_ISREG(mode) || !is_wanted(path))) return false;
+    if (!ignored.empty() && ignored.excludes(prefix_ + path, is_directory)) {
+      ++state_.found.ignored;
+      return false;
+    }
+    if (!rules_.restricted()) return true;
+    const Root* const root = rules_.deepest_root(concat("%/%", {top_ == "/" ? "" : top_, path}));
+    return root && root->permission != Permission::none;
+  }
+  bool is_wanted(const std::string& path) const {
+    return !has_glob_ || wanted_.excludes(path, false);
+  }
+
+  void enter(int in, const char* name, std::string& path, const IgnoreRules& ignored, int depth) {
+    constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    UniqueFd fd;
+    if (depth < most_depth) fd = UniqueFd(above_standard_streams(::openat(in, name, flags)));
+    if (!fd || !check_file_system(fd.get(), path)) {
+      ++state_.found.unreadable;
+      return;
+    }
+    path += '/';
+    search_directory(std::move(fd), path, ignored, depth);
+  }
+
+  void search_file(int in, const char* name, const std::string& path, struct stat& status) {
+    const auto fd = open_known_file(in, name, path, status);
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    if (!fd || !FileScan(state_, printable(shown_ + path)).run(fd->get(), size))
+      ++state_.found.unreadable;
+  }
+
+  SearchState& state_;
+  const PathRules& rules_;
+  const std::string& top_;
+  const std::string& shown_;  // before each path
+  std::string prefix_ = {};   // before each path for the rules of what is left out
+  IgnoreRules wanted_ = {};
+  bool has_glob_ = false;
+  std::size_t left_ = Files::max_searched;
+};
+
+// `as_seen` gives the path that the caller has for one here.
+Expected<FileMatches> search_here(const PathRules& rules, const std::string& base,
+                                  std::string_view path, const FileSearch& search,
+                                  FunctionRef<std::string(std::string)> as_seen) {
+  auto regex = Regex::compile(search.pattern);
+  if (!regex) return with_prefix("pattern: ", {}, regex.error());
+  auto top = permitted_path(rules, path, base, Permission::read);
+  if (!top) return top.failure();
+  SearchState state{search, *regex, Regex::Lines(*regex)};
+  state.deadline =
+      Clock::now() + std::min<std::chrono::milliseconds>(search.timeout, std::chrono::hours(1));
+  state.found.path = as_seen(*top);
+  std::string shown = state.found.path;
+  if (codeexec::is_within(shown, base))
+    shown.erase(0, base == "/" ? 1 : std::min(shown.size(), base.size() + 1));
+  auto directory = open_listed_directory(rules, *top);
+  if (directory) {
+    if (!shown.empty() && shown.back() != '/') shown += '/';
+    TreeSearch(state, rules, *top, shown).run(std::move(*directory));
+  } else if (directory.error().code == ErrorCode::invalid_argument && !names_a_directory(path)) {
+    const Place place = place_of(*top);
+    const auto in = open_canonical_directory(place.directory);
+    if (!in) return in.failure();
+    struct stat status {};
+    const auto fd = open_regular_file(in->get(), place.name.c_str(), *top, status);
+    if (!fd) return fd.failure();
+    FileScan scan(state, printable(shown));
+    if (!scan.run(fd->get(), static_cast<std::uint64_t>(status.st_size)))
+      return system_error(errno, "%", {in_quotes(*top)});
+  } else {
+    return directory.failure();
+  }
+  state.found.more = state.is_over;
+  return std::move(state.found);
+}
+
+}  // namespace
+
+Expected<FileMatches> Files::search(std::string_view path, const FileSearch& search) const {
+  constexpr std::size_t most_context = 100;
+  if (search.context > most_context)
+    return make_error(ErrorCode::invalid_argument, "context: must be at most %", {most_context});
+  if (const FilesElsewhere* const there = elsewhere(path))
+    return search_elsewhere(*there, path, search);
+  const std::string here = moved_path(path);
+  if (here.empty())
+    return search_here(rules_, base_, path, search, [](std::string found) { return found; });
+  auto found = search_here(rules_, base_, here, search,
+                           [this](std::string real) { return moved_->as_seen(std::move(real)); });
+  if (!found) return moved_->as_seen(found.error());
+  return found;
 }
 
 // files/write.cpp ---------------------------------------------------------------------------------
@@ -28053,6 +30333,72 @@ PathRules confined_rules(const PathRules& rules, const std::string& folder) {
 
 }  // namespace
 
+CODEEXEC_INNER {
+
+Expected<void> check_write_size(const std::string& path, std::size_t size) {
+  const bool is_over = size > Files::max_write;
+  if (!is_over && !is_beyond_file_limit(size)) return {};
+  return make_error(
+      ErrorCode::limit, "%: % bytes are more than %",
+      {in_quotes(path), size,
+       is_over ? std::to_string(Files::max_write) : "the limit for files (ulimit -f)"});
+}
+
+Expected<FileTarget> open_target(const PathRules& rules, std::string_view path,
+                                 std::string_view base, std::size_t size, const FileWrite& how) {
+  auto permitted = permitted_path(rules, path, base, Permission::write);
+  if (!permitted) return permitted.failure();
+  Expected<FileTarget> opened = FileTarget();
+  FileTarget& target = *opened;
+  target.path = std::move(*permitted);
+  const Place place = place_of(target.path);
+  if (place.name.empty() || names_a_directory(path)) return not_regular_error(target.path, S_IFDIR);
+  if (auto ok = check_write_size(target.path, size); !ok) return ok.failure();
+  // The directory changes, too, and a root may be a name in one that does not belong to it.
+  if (auto ok = check_permission(rules, place.directory, Permission::write); !ok)
+    return ok.failure();
+  target.refused = rules.watch_write(place.directory);
+  auto directory = open_or_make_directory(rules, place.directory, how.make_directories);
+  if (!directory) return directory.failure();
+  target.directory = std::move(*directory);
+  target.name = place.name;
+  const int in = target.directory.get();
+  if (auto ok = check_file_system(in, target.path); !ok) return ok.failure();
+
+  const char* const name = target.name.c_str();
+  target.exists = ::fstatat(in, name, &target.old, AT_SYMLINK_NOFOLLOW) == 0;
+  const auto failed = [&target] { return system_error(errno, "%", {in_quotes(target.path)}); };
+  if (!target.exists && errno != ENOENT) return failed();
+  if (!target.exists) return opened;
+  if (how.only_new) return exists_error(target.path);
+  if (!S_ISREG(target.old.st_mode)) return not_regular_error(target.path, target.old.st_mode);
+  if (::faccessat(in, name, W_OK, AT_EACCESS) != 0 && errno != ENOENT) return failed();
+  return opened;
+}
+
+Expected<void> put_bytes(const FileTarget& target, std::string_view bytes, bool only_new,
+                         FunctionRef<bool()> may_replace) {
+  const std::string subject = in_quotes(target.path);
+  const int in = target.directory.get();
+  NewFile file(in);
+  int error = file.create(target.exists ? 0600 : 0666);
+  if (error != 0) return system_error(error, "%: a file beside it", {subject});
+  if (target.exists) error = file.take_rights(target.old);
+  if (error == 0) error = file.write(bytes);
+  if (error == 0 && !may_replace())
+    return make_error(ErrorCode::io, "%: was changed meanwhile, and is left as it is", {subject});
+  if (error == 0) error = only_new ? file.become(target.name) : file.replace(target.name);
+  if (error == EEXIST && only_new) return exists_error(target.path);
+  if (error != 0) return system_error(error, "%", {subject});
+  error = flush_directory(in);
+  if (error != 0) return system_error(error, "%: written, and not yet on the disk", {subject});
+  if (const std::string why = target.refused(); !why.empty())
+    return make_error(ErrorCode::permission_denied, "%: %", {subject, why});
+  return {};
+}
+
+}  // inner
+
 Expected<std::string> Files::write(std::string_view path, std::string_view bytes,
                                    const FileWrite& how) const {
   if (const FilesElsewhere* const there = elsewhere(path))
@@ -28063,63 +30409,28 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
     return moved_->as_seen(std::move(*written));
   }
   const PathRules rules = how.below.empty() ? rules_ : confined_rules(rules_, how.below);
-  auto target = permitted_path(rules, path, base_, Permission::write);
-  if (!target) return target;
-  const Place place = place_of(*target);
-  if (place.name.empty() || names_a_directory(path)) return not_regular_error(*target, S_IFDIR);
-  const std::string subject = in_quotes(*target);
-  if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
-    return make_error(
-        ErrorCode::limit, "%: % bytes are more than %",
-        {subject, bytes.size(),
-         bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
-  // The directory changes, too, and a root may be a name in one that does not belong to it.
-  const auto permitted = check_permission(rules, place.directory, Permission::write);
-  if (!permitted) return permitted.failure();
-  const auto refused = rules.watch_write(place.directory);
-  const auto directory = open_or_make_directory(rules, place.directory, how.make_directories);
-  if (!directory) return directory.failure();
-  const int in = directory->get();
-  if (auto ok = check_file_system(in, *target); !ok) return ok.failure();
-
-  struct stat old {};
-  const bool replaces = ::fstatat(in, place.name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
-  if (!replaces && errno != ENOENT) return system_error(errno, "%", {subject});
-  if (replaces && how.only_new) return exists_error(*target);
-  if (replaces && !S_ISREG(old.st_mode)) return not_regular_error(*target, old.st_mode);
-  if (replaces && ::faccessat(in, place.name.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
-    return system_error(errno, "%", {subject});
-
-  int error = 0;
+  auto target = open_target(rules, path, base_, bytes.size(), how);
+  if (!target) return target.failure();
   if (how.remove) {
-    if (::unlinkat(in, place.name.c_str(), 0) != 0) return system_error(errno, "%", {subject});
-    return target;
+    if (::unlinkat(target->directory.get(), target->name.c_str(), 0) != 0)
+      return system_error(errno, "%", {in_quotes(target->path)});
+    return std::move(target->path);
   }
-  NewFile file(in);
-  error = file.create(replaces ? 0600 : 0666);
-  if (error != 0) return system_error(error, "%: a file beside it", {subject});
-  if (replaces) error = file.take_rights(old);
-  if (error == 0) error = file.write(bytes);
-  if (error == 0) error = how.only_new ? file.become(place.name) : file.replace(place.name);
-  if (error == EEXIST && how.only_new) return exists_error(*target);
-  if (error != 0) return system_error(error, "%", {subject});
-  error = flush_directory(in);
-  if (error != 0) return system_error(error, "%: written, and not yet on the disk", {subject});
-  if (const std::string why = refused(); !why.empty())
-    return make_error(ErrorCode::permission_denied, "%: %", {subject, why});
-  return target;
+  const auto put = put_bytes(*target, bytes, how.only_new, [] { return true; });
+  if (!put) return put.failure();
+  return std::move(target->path);
 }
 
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_19
+#endif  // CODEEXEC_GROUP_26
 
-#if !defined(CODEEXEC_GROUP_20) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_27) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_20
+#define CODEEXEC_GROUP_27
 
 // environment/environment_internal.hpp ------------------------------------------------------------
 // What commands see, as it is computed for each; which of the host's variables are kept.
@@ -28187,10 +30498,10 @@ bool is_kept(std::string_view variable, const EnvironmentOptions& options);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_20
+#endif  // CODEEXEC_GROUP_27
 
-#if !defined(CODEEXEC_GROUP_21) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_21
+#if !defined(CODEEXEC_GROUP_28) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_28
 
 // environment/environment.cpp ---------------------------------------------------------------------
 // The variables, the venv and the prefix of a command.
@@ -28431,13 +30742,13 @@ Expected<CommandEnvironment> Environment::resolve(std::string_view work_dir,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_21
+#endif  // CODEEXEC_GROUP_28
 
-#if !defined(CODEEXEC_GROUP_22) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_29) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_22
+#define CODEEXEC_GROUP_29
 
 // sandbox/capabilities_internal.hpp ---------------------------------------------------------------
 // What this system can do: macros that are 0 or 1, and may be set.
@@ -28729,10 +31040,10 @@ struct SandboxState {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_22
+#endif  // CODEEXEC_GROUP_29
 
-#if !defined(CODEEXEC_GROUP_23) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_23
+#if !defined(CODEEXEC_GROUP_30) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_30
 
 // sandbox/broker_internal.hpp ---------------------------------------------------------------------
 // Files that a supervisor makes, replaces and removes for its command.
@@ -28774,11 +31085,11 @@ CODEEXEC_IN_CHILD void serve_broker(const SandboxPlan& plan, int listener, char*
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_23
+#endif  // CODEEXEC_GROUP_30
 
-#if !defined(CODEEXEC_GROUP_24) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_31) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT))
-#define CODEEXEC_GROUP_24
+#define CODEEXEC_GROUP_31
 
 // sandbox/child_internal.hpp ----------------------------------------------------------------------
 // Confining a child, and trying it out.
@@ -28942,10 +31253,10 @@ struct AbstractListener {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_24
+#endif  // CODEEXEC_GROUP_31
 
-#if !defined(CODEEXEC_GROUP_25) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_25
+#if !defined(CODEEXEC_GROUP_32) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_32
 
 // sandbox/filter_internal.hpp ---------------------------------------------------------------------
 // The system call filter: the program that a table of calls becomes.
@@ -29049,11 +31360,11 @@ std::vector<std::string> explain_filter(const FilterOptions& options);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_25
+#endif  // CODEEXEC_GROUP_32
 
-#if !defined(CODEEXEC_GROUP_26) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_33) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_TOOLS) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_26
+#define CODEEXEC_GROUP_33
 
 // sandbox/grants_internal.hpp ---------------------------------------------------------------------
 // What may be read and written: the rules of Landlock, and the classes that find them.
@@ -29330,10 +31641,10 @@ inline bool is_home_directory(const std::string&) { return false; }
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_26
+#endif  // CODEEXEC_GROUP_33
 
-#if !defined(CODEEXEC_GROUP_27) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_27
+#if !defined(CODEEXEC_GROUP_34) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_34
 
 // sandbox/system_calls_internal.hpp ---------------------------------------------------------------
 // System calls without libc, and clone, for children on borrowed memory.
@@ -29992,12 +32303,12 @@ class SandboxFitter {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_27
+#endif  // CODEEXEC_GROUP_34
 
-#if !defined(CODEEXEC_GROUP_28) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_35) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_28
+#define CODEEXEC_GROUP_35
 
 // sandbox/sandbox_internal.hpp --------------------------------------------------------------------
 // Options, the filter, cgroups, and the state of a sandbox.
@@ -30105,10 +32416,10 @@ struct Sandbox::State : SandboxState {};
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_28
+#endif  // CODEEXEC_GROUP_35
 
-#if !defined(CODEEXEC_GROUP_29) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_29
+#if !defined(CODEEXEC_GROUP_36) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_36
 
 // sandbox/builder.cpp -----------------------------------------------------------------------------
 // A sandbox is built: the steps in their order, the report, the public functions.
@@ -31618,13 +33929,13 @@ void set_limits(SandboxState& state, SandboxGaps& gaps, std::vector<std::string>
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_29
+#endif  // CODEEXEC_GROUP_36
 
-#if !defined(CODEEXEC_GROUP_30) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_37) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_30
+#define CODEEXEC_GROUP_37
 
 // sandbox/listener_internal.hpp -------------------------------------------------------------------
 // A listening socket of a command's own network, which this program is handed.
@@ -31676,10 +33987,10 @@ class ListenerPass {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_30
+#endif  // CODEEXEC_GROUP_37
 
-#if !defined(CODEEXEC_GROUP_31) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_31
+#if !defined(CODEEXEC_GROUP_38) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_38
 
 // sandbox/listener.cpp ----------------------------------------------------------------------------
 // A listening socket of a command's own network is sent to this program.
@@ -33802,13 +36113,13 @@ long run_trial(Trial& trial) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_31
+#endif  // CODEEXEC_GROUP_38
 
-#if !defined(CODEEXEC_GROUP_32) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_39) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_32
+#define CODEEXEC_GROUP_39
 
 // terminal/terminal_internal.hpp ------------------------------------------------------------------
 // The emulator of a terminal: VT100 and what xterm has beyond it, as far as text shows it.
@@ -33981,10 +36292,10 @@ class TerminalEmulator {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_32
+#endif  // CODEEXEC_GROUP_39
 
-#if !defined(CODEEXEC_GROUP_33) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_33
+#if !defined(CODEEXEC_GROUP_40) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_40
 
 // terminal/keys.cpp -------------------------------------------------------------------------------
 // The bytes of keys.
@@ -34748,13 +37059,13 @@ int cell_width(std::uint32_t code) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_33
+#endif  // CODEEXEC_GROUP_40
 
-#if !defined(CODEEXEC_GROUP_34) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_41) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_34
+#define CODEEXEC_GROUP_41
 
 // process/capture_internal.hpp --------------------------------------------------------------------
 // What is kept of a stream, and what is masked in it.
@@ -34863,12 +37174,12 @@ class Redactor {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_34
+#endif  // CODEEXEC_GROUP_41
 
-#if !defined(CODEEXEC_GROUP_35) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_42) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_35
+#define CODEEXEC_GROUP_42
 
 // process/process_internal.hpp --------------------------------------------------------------------
 // Killing and reaping, and what /proc says of processes.
@@ -34971,10 +37282,10 @@ int open_spill_file(int directory, std::string_view suffix, std::string& name);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_35
+#endif  // CODEEXEC_GROUP_42
 
-#if !defined(CODEEXEC_GROUP_36) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_36
+#if !defined(CODEEXEC_GROUP_43) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_43
 
 // process/capture.cpp -----------------------------------------------------------------------------
 // The head and the tail of an output, within a bound.
@@ -35218,12 +37529,12 @@ OutputChunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_line
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_36
+#endif  // CODEEXEC_GROUP_43
 
-#if !defined(CODEEXEC_GROUP_37) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_44) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_37
+#define CODEEXEC_GROUP_44
 
 // process/delivery_internal.hpp -------------------------------------------------------------------
 // How what a started program brings gets to its callbacks, off the thread that watches programs.
@@ -35326,13 +37637,13 @@ class TaskThread {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_37
+#endif  // CODEEXEC_GROUP_44
 
-#if !defined(CODEEXEC_GROUP_38) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_45) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_38
+#define CODEEXEC_GROUP_45
 
 // process/plan_internal.hpp -----------------------------------------------------------------------
 // What a child needs to start, prepared by the host; the supervisor's shared state.
@@ -35768,13 +38079,13 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_38
+#endif  // CODEEXEC_GROUP_45
 
-#if !defined(CODEEXEC_GROUP_39) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_46) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_39
+#define CODEEXEC_GROUP_46
 
 // process/remote_internal.hpp ---------------------------------------------------------------------
 // Commands that run in a place or a container.
@@ -35821,12 +38132,12 @@ class RemoteCommand {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_39
+#endif  // CODEEXEC_GROUP_46
 
-#if !defined(CODEEXEC_GROUP_40) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_47) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_40
+#define CODEEXEC_GROUP_47
 
 // process/child_internal.hpp ----------------------------------------------------------------------
 // One run of a command, on this host or elsewhere.
@@ -36222,10 +38533,10 @@ std::shared_ptr<Process::State> new_run(ProcessOptions&& options,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_40
+#endif  // CODEEXEC_GROUP_47
 
-#if !defined(CODEEXEC_GROUP_41) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_41
+#if !defined(CODEEXEC_GROUP_48) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_48
 
 // process/child.cpp -------------------------------------------------------------------------------
 // One run: its events, its deadlines, its handles.
@@ -40112,13 +42423,13 @@ bool LocalRun::make_terminal_streams(const Launch& launch, UniqueFd (&program_en
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_41
+#endif  // CODEEXEC_GROUP_48
 
-#if !defined(CODEEXEC_GROUP_42) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_49) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_42
+#define CODEEXEC_GROUP_49
 
 // executor/executor_internal.hpp ------------------------------------------------------------------
 // What the parts of the executor share: files in danger, sessions, notes.
@@ -40139,6 +42450,9 @@ class AuditLog {
   AuditLog& operator=(const AuditLog&) = default;
 };
 
+// As which shell a program reports what it holds besides its folder and exported variables.
+enum class HeldBy { none, sh, bash };
+
 CODEEXEC_INNER {
 
 // A single argument or variable may have 128 KiB on Linux (MAX_ARG_STRLEN), its NUL included.
@@ -40150,20 +42464,27 @@ inline constexpr std::size_t longest_session_script = std::size_t{1} << 20;
 // What the shell of a session may write of what it leaves.
 inline constexpr std::size_t longest_session_text = std::size_t{256} << 10;
 
-// What a shell of a session writes: its folder and exported variables.
+HeldBy held_by(std::string_view shell);
+
+// What a shell of a session writes: its folder and exported variables, and what else it holds.
 struct SessionState {
   std::string work_dir = {};
   Variables before = {};     // when the script began
   Variables variables = {};  // at its end
+  // For Guard::held_by_shell(); empty: not all of that is known.
+  std::vector<std::string> held = {};
 };
 // A script for `shell` that runs its arguments, joined, as one script, and writes what
 // parse_session_state() reads to a descriptor from 1 to 9. Empty if that is no POSIX shell. `mark`
-// is random and has nothing but letters and digits; there may be 9 `parts`.
+// is random and has nothing but letters and digits; there may be 9 `parts`. By `holder` it reports
+// what else it holds, too; the first `held_parts` arguments, of two at most, it runs before.
 std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
-                           std::size_t parts);
+                           std::size_t parts, HeldBy holder = HeldBy::none,
+                           std::size_t held_parts = 0);
 // The text is hostile: all of it must be as such a script writes it.
 //   Errors: parse.
-Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark);
+Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark,
+                                           HeldBy holder = HeldBy::none);
 
 // The shell of a session writes its folder and variables to a pipe. Neither end blocks: bytes that
 // are not in the pipe when the command has ended are lost.
@@ -40262,6 +42583,10 @@ inline constexpr std::string_view no_record = "its audit record is";
 // Adds a note for the caller, unless it is empty.
 void add_note(std::vector<std::string>& notes, const char* form, Pieces values = {});
 
+// Cuts a timeout down to the longest that an executor allows, with a note.
+void bound_timeout(std::chrono::milliseconds& timeout, std::chrono::milliseconds most,
+                   std::vector<std::string>& notes);
+
 }  // inner
 
 // A directory with a random name and a folder `tmp` in it, removed with its content at the
@@ -40300,15 +42625,20 @@ class PrivateFolder {
 struct Session::State {
   static constexpr std::size_t max_variables = 256;
   static constexpr std::size_t max_bytes = std::size_t{64} << 10;
+  static constexpr std::size_t max_held = 1024;
+  static constexpr std::size_t max_held_bytes = 2 * longest_inline_script;
 
   std::mutex mutex = {};
   std::string work_dir = {};
   // By name, with `=` before their values; those that are empty were unset.
   TextMap changes = {};
+  // What else shells hold, by HeldBy: see Guard::held_by_shell().
+  std::array<TextMap, 3> held = {};
   std::uint64_t resets = 0;
 
   static const std::shared_ptr<State>& of(const Session& session) { return session.state_; }
   bool take(const SessionState& told, const std::string& folder, std::uint64_t reset);
+  bool take_held(HeldBy holder, const TextMap& before, const TextMap& now, std::uint64_t reset);
 };
 
 CODEEXEC_INNER {
@@ -40349,10 +42679,10 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_42
+#endif  // CODEEXEC_GROUP_49
 
-#if !defined(CODEEXEC_GROUP_43) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_43
+#if !defined(CODEEXEC_GROUP_50) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_50
 
 // executor/advice.cpp -----------------------------------------------------------------------------
 // Why a command may have failed here and not elsewhere, and what a result says then.
@@ -40416,6 +42746,8 @@ constexpr Symptom symptoms[] = {
     {Cause::dialect, "syntax error: \"(\" unexpected"},
     {Cause::dialect, "redirection unexpected"},
     {Cause::dialect, "bad substitution"},
+    {Cause::dialect, "bad fd number"},
+    {Cause::dialect, "expecting primary"},
     {Cause::semaphores, "permission denied", "semlock"},
     {Cause::semaphores, "permission denied", "/dev/shm"},
     {Cause::semaphores, "permission denied", "shm_open"},
@@ -40698,13 +43030,13 @@ std::string note_of_gaps(const SandboxReport& report, Network asked) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_43
+#endif  // CODEEXEC_GROUP_50
 
-#if !defined(CODEEXEC_GROUP_44) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_51) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_44
+#define CODEEXEC_GROUP_51
 
 // executor/slots_internal.hpp ---------------------------------------------------------------------
 // How many commands of an executor run at a time.
@@ -40795,7 +43127,12 @@ struct Executor::Admission {
     std::string folder = {};
     std::string mark = {};
     Function<std::string()> session_text = {};
+    // What else its shell begins with, and what judges that.
+    HeldBy holder = HeldBy::none;
+    TextMap held = {};
+    std::shared_ptr<const Guard> guard = {};
     std::string hand_on(const ProcessResult& ended, const PathRules& paths) const;
+    std::string hand_on_held(const SessionState& told) const;
   };
 
   // What a command finds at its descriptor 3: nothing, a pipe for what it leaves to its session,
@@ -40814,6 +43151,9 @@ struct Executor::Admission {
   std::optional<Command> in_session = {};
   Verdict question = {};  // must_ask: a person decides, if nothing refuses the command
   std::vector<std::string> unset = {};
+  // What the shell of the session runs before the command, and the guard that knows it; null: none.
+  std::string held = {};
+  std::shared_ptr<const Guard> guard = {};
   Third third = Third::nothing;
 
   // Runs all checks that may refuse the command, in the order below. It changes nothing.
@@ -40827,7 +43167,8 @@ struct Executor::Admission {
 
   // The command that is judged and run.
   const Command& command(const Command& given) const { return in_session ? *in_session : given; }
-  void enter(const Command& given, const std::string& workspace);
+  void enter(const Command& given, const Gate& gate);
+  const std::shared_ptr<const Guard>& guard_of(const Gate& gate) const;
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
   // The argv of the process: the command's, or `shell` and its arguments, behind `prefix`. Sets
   // `third`. Empty when it cannot be run, as the result then says.
@@ -40951,10 +43292,10 @@ struct Executor::Gate {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_44
+#endif  // CODEEXEC_GROUP_51
 
-#if !defined(CODEEXEC_GROUP_45) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_45
+#if !defined(CODEEXEC_GROUP_52) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_52
 
 // executor/approval.cpp ---------------------------------------------------------------------------
 // Commands that a person must approve.
@@ -41095,9 +43436,11 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
   approval.given = &command;
   std::vector<std::string> files;
   const auto look_at_files = [&] {
-    return contents_of(files, result.work_dir, gate.options.workspace);
+    return concat("%%", {contents_of(files, result.work_dir, gate.options.workspace),
+                         held.empty() ? std::string() : sha256(held)});
   };
-  if (command.code.empty() && !gate.elsewhere) files = files_run_by(*gate.guard, command, result);
+  if (command.code.empty() && !gate.elsewhere)
+    files = files_run_by(*guard_of(gate), command, result);
   const std::string contents = look_at_files();
   approval.runs = files;
   if (command.code.empty() && command.input.empty() && approval.runs.empty())
@@ -41833,7 +44176,7 @@ Execution Executor::start(const Command& command) const {
   }
   const auto note_typing = [&] {
     auto typing = std::make_unique<Execution::State::Typing>();
-    typing->guard = gate_->guard;
+    typing->guard = admission->guard_of(*gate_);
     typing->script = admission->result.command;
     typing->work_dir = admission->directory.path;
     typing->terminal = command.terminal.has_value();
@@ -42203,6 +44546,13 @@ void Execution::close_input() const {
   if (const Process* const process = state_->running()) process->close_input();
 }
 
+bool Execution::takes_input() const { return state_->write({}).has_value(); }
+
+bool Execution::signal(int number) const {
+  const Process* const process = state_->running();
+  return process && process->signal(number);
+}
+
 Expected<TerminalScreen> Execution::screen() const {
   if (const Process* const process = state_->running()) return process->screen();
   if (!done() && state_->has_terminal) return TerminalScreen();
@@ -42266,6 +44616,14 @@ std::string joined(const std::vector<std::string>& texts, std::string_view separ
 void add_note(std::vector<std::string>& notes, const char* form, Pieces values) {
   std::string note = concat(form, values);
   if (!note.empty()) notes.push_back(std::move(note));
+}
+
+void bound_timeout(std::chrono::milliseconds& timeout, std::chrono::milliseconds most,
+                   std::vector<std::string>& notes) {
+  if (timeout <= most) return;
+  add_note(notes, "timeout reduced from % to %, the longest that is allowed here",
+           {seconds_text(timeout), count_of_seconds(most)});
+  timeout = most;
 }
 
 std::string note_of_left_behind(const ProcessResult& ended) {
@@ -42507,12 +44865,12 @@ bool Executor::Admission::check_form(const Command& command) {
 bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
                                        const std::string& work_dir, Judgement& judgement,
                                        bool in_full) {
-  judgement = gate.guard->judge_reading(result.command, command.input, work_dir,
-                                        in_full || gate.guards_files(), command.environment);
+  judgement = guard_of(gate)->judge_reading(result.command, command.input, work_dir,
+                                            in_full || gate.guards_files(), command.environment);
   Verdict& verdict = judgement.verdict;
   std::string typed;
   if (verdict && command.terminal && !command.input.empty())
-    verdict = gate.guard->judge_typed(result.command, work_dir, true, command.input, typed);
+    verdict = guard_of(gate)->judge_typed(result.command, work_dir, true, command.input, typed);
   if (verdict.must_ask)
     question = verdict;
   else if (!verdict)
@@ -42520,7 +44878,8 @@ bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
   if (!admitted() || command.code.empty() || command.argv.empty()) return admitted();
   // The last word is the file that the code is in.
   const Verdict of_code =
-      gate.guard->judge_code({command.argv.begin(), command.argv.end() - 1}, command.code, work_dir)
+      guard_of(gate)
+          ->judge_code({command.argv.begin(), command.argv.end() - 1}, command.code, work_dir)
           .verdict;
   if (of_code) return true;
   if (!of_code.must_ask)
@@ -42545,10 +44904,7 @@ bool Executor::Admission::check_timeout(const ExecutorOptions& options, const Co
            {idle ? "idle_" : "", seconds_text(shorter)});
     return false;
   }
-  if (result.timeout <= options.max_timeout || command.background) return true;
-  add_note(result.notes, "timeout reduced from % to %, the longest that is allowed here",
-           {seconds_text(result.timeout), count_of_seconds(options.max_timeout)});
-  result.timeout = options.max_timeout;
+  if (!command.background) bound_timeout(result.timeout, options.max_timeout, result.notes);
   return true;
 }
 
@@ -42582,7 +44938,7 @@ void Executor::Admission::screen(const Executor& executor, const Command& given,
                                  Judgement& judgement, bool in_full) {
   const Gate& gate = *executor.gate_;
   const ExecutorOptions& options = gate.options;
-  if (given.session) enter(given, options.workspace);
+  if (given.session) enter(given, gate);
   const Command& command = this->command(given);
   time = utc_timestamp();
   result.command = command.argv.empty() ? command.script : script_of_argv(command.argv);
@@ -42622,7 +44978,7 @@ void Executor::Admission::prepare(const Executor& executor, const Command& given
   process.terminal = command.terminal;
   process.max_output = options.max_output;
   if (command.max_output) {
-    process.spill_above = *command.max_output;
+    process.spill_above = command.spill_above.value_or(*command.max_output);
     if (!command.background || *command.max_output > process.max_output)
       process.max_output = *command.max_output;
   }
@@ -43374,7 +45730,7 @@ void Executor::Admission::check_files(const Executor& executor, const Command& c
   const Gate& gate = *executor.gate_;
   const std::string& work_dir = directory.path;
   const char* const strictest = gate.has_read_only_roots ? "read-only" : "delete-guard";
-  const bool unread = !judgement.complete && !gate.guard->can_read(result.command, work_dir);
+  const bool unread = !judgement.complete && !guard_of(gate)->can_read(result.command, work_dir);
   if (unread)
     return reject(strictest, "Command was not understood, so which files it changes is not known",
                   {}, 0, result.command.size());
@@ -43404,13 +45760,13 @@ void Executor::Admission::check_files(const Executor& executor, const Command& c
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_45
+#endif  // CODEEXEC_GROUP_52
 
-#if !defined(CODEEXEC_GROUP_46) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_53) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_46
+#define CODEEXEC_GROUP_53
 
 // executor/network_internal.hpp -------------------------------------------------------------------
 // The network of commands by names, for all executors.
@@ -43492,10 +45848,10 @@ Function<UniqueFd()> connect_by(const std::shared_ptr<CommandNetwork>& network,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_46
+#endif  // CODEEXEC_GROUP_53
 
-#if !defined(CODEEXEC_GROUP_47) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_47
+#if !defined(CODEEXEC_GROUP_54) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_54
 
 // executor/local_internal.hpp ---------------------------------------------------------------------
 // This host as a place for commands.
@@ -44413,7 +46769,9 @@ Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place
 // Sessions: what a command leaves to those after it.
 //
 // Each command of a session has a shell of its own. The shell writes its folder and its exported
-// variables into a pipe, at its start and at its end; what differs becomes the session's.
+// variables into a pipe, at its start and at its end; what differs becomes the session's. What else
+// bash and sh hold (variables, functions, aliases, options) they write at their end. Each thing
+// becomes a text that makes it again, which the next shell runs first, and the guard knows.
 //
 //   step    what is done, and what follows when it fails            function, and its thread
 //   enter   copies folder, variables and number of resets           enter(), the caller's
@@ -44425,12 +46783,15 @@ Expected<std::shared_ptr<const LocalExecutor::Place::Home>> LocalExecutor::Place
 //   parse   not complete, or of another form: all stays             parse_session_state()
 //   folder  outside of the roots: the session stays in its folder   hand_on()
 //   take    more than 256 variables or 64 KiB: all stays            take()
+//   held    not complete, not read, too much: that stays            hand_on_held()
+//   judge   a function or an alias is refused: it is not kept       hand_on_held()
 //   reset   since the command began: all stays, without a note      take()
 //
 // What holds: the state changes under its mutex and only in take() and reset(), so that a command
 // never finds half of what another one left. Each case in which something stays puts a note into
-// the result, but for a reset. What comes through the pipe is hostile text: it is read as the
-// output of `export -p` alone, nothing in it is expanded, and no shell ever runs it.
+// the result, but for a reset. What comes through the pipe is hostile text: it is read as what
+// shells print of themselves, nothing in it is expanded, and no shell ever runs it but functions,
+// each of which has been parsed and judged.
 
 namespace {
 
@@ -44447,29 +46808,29 @@ bool is_carried(std::string_view variable) {
 }
 
 // Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
-// options, then NAME=value, the value in any of the quotes that shells know. Expands nothing.
+// options, then NAME=value, the value in any of the quotes that shells know.
 class ExportList {
  public:
   explicit ExportList(std::string_view text) : text_(text) {}
 
   Expected<Variables> read() {
     Variables variables;
-    while (at_ < text_.size())
+    while (!text_.at_end())
       if (!read_line(variables))
         return make_error(ErrorCode::parse,
                           "what the shell told of its variables was not understood at byte %",
-                          {at_}, at_);
+                          {text_.at()}, text_.at());
     return variables;
   }
 
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || !is_any(word, "export", "declare", "typeset")) return false;
+    if (!text_.read(word) || !is_any(word, "export", "declare", "typeset")) return false;
     bool wanted = true;
     std::string variable;
-    while (next_is(' ')) {
-      if (!read_word(word)) return false;
+    while (text_.skip(' ')) {
+      if (!text_.read(word)) return false;
       if (!variable.empty()) {
         if (wanted) return false;  // only an array has more words
       } else if (starts_with(word, "-"sv)) {
@@ -44479,102 +46840,34 @@ class ExportList {
         variable = word;
       }
     }
-    if (!next_is('\n')) return false;
+    if (!text_.skip('\n')) return false;
     const std::size_t equals = variable.find('=');
     if (wanted && equals != std::string::npos && is_name(variable.substr(0, equals)))
       variables.push_back({variable.substr(0, equals), variable.substr(equals + 1)});
     return true;
   }
 
-  bool next_is(char c) {
-    if (at_ == text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-
-  bool read_word(std::string& word) {
-    word.clear();
-    while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\n') {
-      const char c = text_[at_++];
-      if (c == '\'') {
-        if (!read_quoted(word, '\'', ""sv)) return false;
-      } else if (c == '"') {
-        if (!read_quoted(word, '"', "$`\"\\"sv)) return false;
-      } else if (c == '$') {
-        if (!next_is('\'') || !read_ansi(word)) return false;
-      } else if (c == '\\') {
-        if (at_ == text_.size()) return false;
-        word += text_[at_++];
-      } else if (std::strchr("`&|;<>", c)) {
-        return false;
-      } else {
-        word += c;
-      }
-    }
-    return true;
-  }
-
-  // To the quote that ends it. A backslash stands for itself, but before one of `escaped`.
-  bool read_quoted(std::string& word, char quote, std::string_view escaped) {
-    while (at_ < text_.size()) {
-      char c = text_[at_++];
-      if (c == quote) return true;
-      if (c == '\\' && at_ < text_.size() && escaped.find(text_[at_]) != std::string_view::npos)
-        c = text_[at_++];
-      word += c;
-    }
-    return false;
-  }
-
-  bool read_ansi(std::string& word) {
-    while (at_ < text_.size()) {
-      const char c = text_[at_++];
-      if (c == '\'') return true;
-      if (c != '\\')
-        word += c;
-      else if (const int byte = read_escape(); byte > 0)
-        word += static_cast<char>(byte);
-      else
-        return false;
-    }
-    return false;
-  }
-
-  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
-  // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
-  int read_escape(int levels = 2) {
-    if (at_ == text_.size()) return -1;
-    const char c = text_[at_];
-    if (c >= '0' && c <= '7') return read_number(8, 3);
-    ++at_;
-    if (c == 'x') return read_number(16, 2);
-    if ((c == 'M' || c == 'C') && next_is('-') && at_ < text_.size()) {
-      int byte = static_cast<unsigned char>(text_[at_++]);
-      if (byte == '\\' && (levels == 0 || (byte = read_escape(levels - 1)) < 0)) return -1;
-      return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
-    }
-    if (c == 'e' || c == 'E') return '\033';
-    if (c == '\'' || c == '"' || c == '?') return c;
-    const char known = escaped_character(c);
-    return known ? known : -1;
-  }
-
-  int read_number(unsigned base, std::size_t most) {
-    const std::size_t begin = at_;
-    const int byte = static_cast<int>(read_digits(text_, at_, most, base));
-    return at_ > begin && byte < 256 ? byte : -1;
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
+  PrintedWords text_;
 };
+
+std::string joined_texts(const TextMap& texts) {
+  std::string all;
+  for (const auto& each : texts) all += each.second;
+  return all;
+}
 
 }  // namespace
 
 CODEEXEC_INNER {
 
+HeldBy held_by(std::string_view shell) {
+  const std::string_view program = base_name(shell);
+  if (program == "bash"sv) return HeldBy::bash;
+  return is_any(program, "sh", "dash", "ash") ? HeldBy::sh : HeldBy::none;
+}
+
 std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
-                           std::size_t parts) {
+                           std::size_t parts, HeldBy holder, std::size_t held_parts) {
   const std::string_view program = base_name(shell);
   static constexpr auto carrying =
       NameSet{"ash", "bash", "dash", "ksh", "ksh93", "lksh", "mksh", "oksh", "sh", "yash", "zsh"};
@@ -44583,9 +46876,28 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
   const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
   const std::string echo = concat("%echo %", {own, mark});
   const std::string list = concat("%&&%export -p&&%", {echo, own, echo});
-  const std::string tell = concat("{ %pwd -P&&%; } 2>/dev/null >&8", {own, list});
+  // What is held may have the name of any builtin but this: without it the others are found.
+  const char* const bare = holder == HeldBy::none ? "" : "\\unset -f command;";
+  std::string tell = concat("{ %%pwd -P&&%", {bare, own, list});
+  if (holder == HeldBy::bash)
+    append_all(tell, "&&%shopt -ps&&%set +o&&%&&%alias -p&&%&&%declare -p&&%&&%declare -f&&%",
+               {own, own, echo, own, echo, own, echo, own, echo});
+  else if (holder == HeldBy::sh)
+    append_all(tell, "&&%set +o&&%&&%alias&&%&&%set&&%&&%",
+               {own, echo, own, echo, own, echo, echo});
+  tell += "; } 2>/dev/null >&8";
   const std::string fd = std::to_string(descriptor);
-  std::string script = "set --;";
+  const char* const sure = holder == HeldBy::none ? "" : own;
+  const char* const run = held_parts > 0 ? own : "";
+  std::string held;
+  if (held_parts > 0)
+    held = concat("%eval \"$1%\" 2>/dev/null;%shift %;",
+                  {own, held_parts > 1 ? "$2" : "", own, held_parts});
+  const std::string close =
+      holder == HeldBy::none ? concat("set -- \"$?\" %;set +x", {mark})
+                             : concat("CODEEXEC_STATUS=$?;%%set -- \"$CODEEXEC_STATUS\" %;%set +x",
+                                      {bare, own, mark, own});
+  std::string script = concat("%set --;", {sure});
   for (std::size_t i = 1; i <= parts; ++i) append_all(script, "$%", {i});
   // The report goes to descriptor 8. That is closed for the script, and the shell has it back for
   // the trap; ksh, zsh and yash would not, so it stays open in them. The script begins on the first
@@ -44593,30 +46905,35 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
   // report, and our trap adds nothing. A trap of the script's own on EXIT takes the place of ours,
   // and sees the script's $?.
   return concat(
-      "%{ %; } 2>/dev/null >&8;trap '{ case ${2-} in %);;*)%;esac; } 2>/dev/null||:' EXIT;case "
-      "${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"%\";;*)eval \"%\" 8>&-;esac\n{ "
-      "set -- \"$?\" %;set +x; } 2>/dev/null\n%||:\nexit \"$1\"",
+      "%{ %; } 2>/dev/null >&8;trap '{ case ${2-} in %);;*)%;esac; } 2>/dev/null||:' EXIT;%case "
+      "${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)%eval \"%\";;*)%eval \"%\" 8>&-;esac\n"
+      "{ %; } 2>/dev/null\n%||:\n%exit \"$1\"",
       {descriptor == 8 ? std::string()
                        : concat("{ true; } 2>/dev/null >&%&&exec 8>&% %>&-;", {fd, fd, fd}),
-       list, mark, tell, script, script, mark, tell});
+       list, mark, tell, held, run, script, run, script, close, tell, sure});
 }
 
-// mark, variables, mark, folder, mark, variables, mark: each mark is a line.
-Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark) {
+// mark, variables, mark, folder, mark, variables, mark: each mark is a line. Then four times what
+// else the shell holds, and a mark.
+Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark,
+                                           HeldBy holder) {
   const std::string line = concat("%\n", {mark});
-  std::array<std::string_view, 4> parts;
-  bool complete = !mark.empty() && !has_nul(text);
-  for (std::string_view& part : parts) {
+  const auto next_part = [&](std::string_view& part) {
     std::size_t end = 0;
-    while (complete && !starts_with(text.substr(end), line)) {
+    while (!starts_with(text.substr(end), line)) {
       end = text.find('\n', end);
-      complete = end++ != std::string_view::npos;
+      if (end++ == std::string_view::npos) return false;
     }
-    if (!complete) break;
     part = text.substr(0, end);
     text.remove_prefix(end + line.size());
-  }
-  if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"sv))
+    return true;
+  };
+  std::array<std::string_view, 4> parts;
+  bool complete = !mark.empty() && !has_nul(text);
+  for (std::string_view& part : parts) complete = complete && next_part(part);
+  const bool tells_held = holder != HeldBy::none;
+  if (!complete || !parts[0].empty() || (!tells_held && !text.empty()) ||
+      !starts_with(parts[2], "/"sv))
     return make_error(ErrorCode::parse,
                       "its shell did not tell all of them at its end (it ended in exec or set a "
                       "trap on EXIT, the folder is gone, or they are more than 256 KiB)");
@@ -44628,6 +46945,9 @@ Expected<SessionState> parse_session_state(std::string_view text, std::string_vi
   auto variables = ExportList(parts[3]).read();
   if (!variables) return variables.failure();
   state.variables = std::move(*variables);
+  std::string_view part;
+  while (tells_held && next_part(part)) state.held.push_back(std::string(part));
+  if (state.held.size() != 4 || !text.empty()) state.held.clear();
   return state;
 }
 
@@ -44678,6 +46998,7 @@ void Session::reset() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   state_->work_dir.clear();
   state_->changes.clear();
+  for (TextMap& held : state_->held) held.clear();
   ++state_->resets;
 }
 
@@ -44709,9 +47030,31 @@ bool Session::State::take(const SessionState& told, const std::string& folder,
   return true;
 }
 
+// The same of what else a shell holds, which was `before` when the command began.
+bool Session::State::take_held(HeldBy holder, const TextMap& before, const TextMap& now,
+                               std::uint64_t reset) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (reset != resets) return true;
+  TextMap& all = held[static_cast<std::size_t>(holder)];
+  TextMap changed = all;
+  for (const auto& [key, text] : before)
+    if (now.find(key) == now.end()) changed.erase(key);
+  for (const auto& [key, text] : now)
+    if (const auto old = before.find(key); old == before.end() || old->second != text)
+      changed[key] = text;
+  if (changed.size() > max_held || joined_texts(changed).size() > max_held_bytes) return false;
+  all = std::move(changed);
+  return true;
+}
+
+const std::shared_ptr<const Guard>& Executor::Admission::guard_of(const Gate& gate) const {
+  return guard ? guard : gate.guard;
+}
+
 // A variable that the command itself brings is set, also where the session has another value for it
 // or has unset it.
-void Executor::Admission::enter(const Command& given, const std::string& workspace) {
+void Executor::Admission::enter(const Command& given, const Gate& gate) {
+  const std::string& workspace = gate.options.workspace;
   ending.session = Session::State::of(*given.session);
   Command& command = in_session.emplace(given);
   const std::lock_guard<std::mutex> lock(ending.session->mutex);
@@ -44729,6 +47072,50 @@ void Executor::Admission::enter(const Command& given, const std::string& workspa
     for (auto at = unset.begin(); at != unset.end();)
       at = *at == variable.first ? unset.erase(at) : at + 1;
   }
+  ending.guard = gate.guard;
+  if (gate.guard->with_held({}))
+    ending.holder = held_by(given.interpreter.empty() ? gate.options.shell : given.interpreter);
+  ending.held = ending.session->held[static_cast<std::size_t>(ending.holder)];
+  for (const auto& variable : given.environment) ending.held.erase(concat("3%", {variable.first}));
+  held = joined_texts(ending.held);
+  if (!held.empty()) guard = gate.guard->with_held(held);
+}
+
+// A note on what of all else that a shell holds the session does not take over.
+std::string Executor::Admission::Ending::hand_on_held(const SessionState& told) const {
+  if (holder == HeldBy::none) return {};
+  constexpr std::string_view all =
+      "the session keeps its functions and unexported variables as they were: ";
+  if (told.held.empty()) return concat("%with what is exported they are more than 256 KiB", {all});
+  std::vector<std::string> left_out;
+  auto read = guard->held_by_shell(told.held, holder == HeldBy::bash, left_out);
+  if (!read) return concat({all, read.error().message});
+  TextMap now;
+  TextMap exported;
+  if (holder == HeldBy::sh)
+    for (const auto& variable : told.variables) exported[variable.first];
+  for (auto& [key, text] : *read) {
+    const std::string_view name = std::string_view(key).substr(1);
+    const auto before = held.find(key);
+    const bool is_new = before == held.end() || before->second != text;
+    if (key[0] == '3' && (!is_carried(name) || exported.find(name) != exported.end())) continue;
+    // Functions and aliases are commands: what runs them may not show what they are.
+    if (is_new && (key[0] == '2' || key[0] == '4') &&
+        !guard->judge_reading(text, {}, told.work_dir, false, told.variables).verdict)
+      left_out.push_back(concat({key[0] == '2' ? "function "sv : "alias "sv, name}));
+    else
+      now[key] = std::move(text);
+  }
+  if (now != held && !guard->with_held(joined_texts(now))
+                          ->judge_reading({}, {}, told.work_dir, false, told.variables)
+                          .verdict)
+    return concat("%no later command could be judged with them", {all});
+  if (!session->take_held(holder, held, now, resets))
+    return concat("%they are more than 1,024 or 256 KiB", {all});
+  if (left_out.empty()) return {};
+  constexpr std::size_t longest = 200;
+  return concat("the session does not keep %: a later command could not be judged with it",
+                {utf8_prefix(to_utf8(joined(left_out, ", "sv)), longest)});
 }
 
 // A note on what the session does not take over, and why; empty when it takes all. It does not
@@ -44737,7 +47124,7 @@ std::string Executor::Admission::Ending::hand_on(const ProcessResult& ended,
                                                  const PathRules& paths) const {
   constexpr std::string_view all = "the session keeps its folder and variables as they were: ";
   if (ended.outcome != Outcome::exited) return concat("%the command did not end by itself", {all});
-  auto told = parse_session_state(session_text(), mark);
+  auto told = parse_session_state(session_text(), mark, holder);
   if (!told) return concat({all, told.error().message});
   std::string note;
   if (paths.permission(told->work_dir) == Permission::none) {
@@ -44748,8 +47135,10 @@ std::string Executor::Admission::Ending::hand_on(const ProcessResult& ended,
         {printable(folder), there, there});
     told->work_dir = folder;
   }
-  if (session->take(*told, folder, resets)) return note;
-  return concat("%more than 256 variables or 64 KiB changed", {all});
+  if (!session->take(*told, folder, resets))
+    return concat("%more than 256 variables or 64 KiB changed", {all});
+  const std::string other = hand_on_held(*told);
+  return concat("%%%", {note, note.empty() || other.empty() ? "" : "; ", other});
 }
 
 // executor/shared.cpp -----------------------------------------------------------------------------
@@ -45001,7 +47390,7 @@ PathRules Executor::file_rules() const { return gate_->file_rules; }
 //
 //   command                       words                                   descriptor 3
 //   argv                          as given                                nothing
-//   script of a session           SHELL -c WRAPPER SHELL PART...          the session's pipe
+//   script of a session           SHELL -c WRAPPER SHELL HELD... PART...  the session's pipe
 //   script that fits              SHELL -c SCRIPT                         nothing
 //   longer script                 SHELL /dev/fd/3                         the script
 //   each, with a prefix           SHELL -c 'PREFIX "$@"' sh WORDS...      the same
@@ -45034,18 +47423,27 @@ std::vector<std::string> prefixed(const std::string& prefix, const std::string& 
 // report what it likes, as it can set that, too.
 bool Executor::Admission::follow_session(const std::string& text, std::vector<std::string>& words) {
   const std::string shell = words.back();
-  const std::size_t parts = (text.size() + longest_inline_script - 1) / longest_inline_script;
+  // The executor's shell elsewhere may be another one.
+  if (held_by(shell) != ending.holder) {
+    ending.holder = HeldBy::none;
+    held.clear();
+  }
+  const auto parts_of = [](const std::string& whole) {
+    return (whole.size() + longest_inline_script - 1) / longest_inline_script;
+  };
   std::string& mark = ending.mark;
   mark = random_hex(16);
-  const std::string wrapper = session_script(shell, 3, mark, parts);
+  const std::string wrapper =
+      session_script(shell, 3, mark, parts_of(text), ending.holder, parts_of(held));
   if (mark.empty())
     fail(system_error(errno, "cannot get random bytes for the session"), "setup");
   else if (wrapper.empty())
     reject("command", "a session needs a POSIX shell, and % is not known as one",
            {in_quotes(shell)});
   add_words(words, {"-c", wrapper, shell});
-  for (std::size_t i = 0; i < parts; ++i)
-    words.push_back(text.substr(i * longest_inline_script, longest_inline_script));
+  for (const std::string* whole : {&static_cast<const std::string&>(held), &text})
+    for (std::size_t i = 0; i < parts_of(*whole); ++i)
+      words.push_back(whole->substr(i * longest_inline_script, longest_inline_script));
   return admitted();
 }
 
@@ -45071,10 +47469,10 @@ std::vector<std::string> Executor::Admission::words_to_run(const Command& comman
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_47
+#endif  // CODEEXEC_GROUP_54
 
-#if !defined(CODEEXEC_GROUP_48) && defined(CODEEXEC_IMPLEMENT_NETWORK)
-#define CODEEXEC_GROUP_48
+#if !defined(CODEEXEC_GROUP_55) && defined(CODEEXEC_IMPLEMENT_NETWORK)
+#define CODEEXEC_GROUP_55
 
 // proxy/proxy_internal.hpp ------------------------------------------------------------------------
 // Rules of names, requests, addresses, and the proxy between them.
@@ -46764,11 +49162,11 @@ bool DomainRules::allow_address(const SocketAddress& address, unsigned port) con
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_48
+#endif  // CODEEXEC_GROUP_55
 
-#if !defined(CODEEXEC_GROUP_49) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_56) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_49
+#define CODEEXEC_GROUP_56
 
 // audit/audit_internal.hpp ------------------------------------------------------------------------
 // The chain of records in a file, the log of the system, and what results and records have in
@@ -46909,10 +49307,10 @@ void set_sandbox_fields(Json& object, const Result& r);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_49
+#endif  // CODEEXEC_GROUP_56
 
-#if !defined(CODEEXEC_GROUP_50) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_50
+#if !defined(CODEEXEC_GROUP_57) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_57
 
 // audit/file.cpp ----------------------------------------------------------------------------------
 // The audit log as a file: a chain of hashes.
@@ -49857,12 +52255,12 @@ bool PutBack::put_back(const std::string& path, const LaterFile& file, std::stri
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_50
+#endif  // CODEEXEC_GROUP_57
 
-#if !defined(CODEEXEC_GROUP_51) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_58) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_51
+#define CODEEXEC_GROUP_58
 
 // agent/frames_internal.hpp -----------------------------------------------------------------------
 // The frames that an agent and its client exchange.
@@ -50085,11 +52483,11 @@ struct RemoteStreams {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_51
+#endif  // CODEEXEC_GROUP_58
 
-#if !defined(CODEEXEC_GROUP_52) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_59) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_52
+#define CODEEXEC_GROUP_59
 
 // agent/connections_internal.hpp ------------------------------------------------------------------
 // The agent's end of the connections that commands make to the client's proxy.
@@ -50164,12 +52562,12 @@ class ProxyConnections {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_52
+#endif  // CODEEXEC_GROUP_59
 
-#if !defined(CODEEXEC_GROUP_53) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_60) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_53
+#define CODEEXEC_GROUP_60
 
 // agent/messages_internal.hpp ---------------------------------------------------------------------
 // What stands in the frames: wishes, answers, commands and their ends.
@@ -50244,11 +52642,11 @@ struct StartRequest {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_53
+#endif  // CODEEXEC_GROUP_60
 
-#if !defined(CODEEXEC_GROUP_54) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_61) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_54
+#define CODEEXEC_GROUP_61
 
 // agent/agent_internal.hpp ------------------------------------------------------------------------
 // The agent: the program elsewhere that starts the commands there.
@@ -50380,10 +52778,10 @@ class CommandAgent {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_54
+#endif  // CODEEXEC_GROUP_61
 
-#if !defined(CODEEXEC_GROUP_55) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_55
+#if !defined(CODEEXEC_GROUP_62) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_62
 
 // agent/contained_internal.hpp --------------------------------------------------------------------
 // The agent in a container.
@@ -50650,12 +53048,12 @@ int agent_main(int in, int out) { return CommandAgent(in, out, nullptr).run(); }
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_55
+#endif  // CODEEXEC_GROUP_62
 
-#if !defined(CODEEXEC_GROUP_56) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_63) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_56
+#define CODEEXEC_GROUP_63
 
 // agent/link_internal.hpp -------------------------------------------------------------------------
 // The client's end of a connection to an agent.
@@ -50940,10 +53338,10 @@ class AgentCommand : public RemoteCommand {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_56
+#endif  // CODEEXEC_GROUP_63
 
-#if !defined(CODEEXEC_GROUP_57) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_57
+#if !defined(CODEEXEC_GROUP_64) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_64
 
 // agent/command.cpp -------------------------------------------------------------------------------
 // One command in a place.
@@ -51650,11 +54048,11 @@ bool FrameReader::add(std::string_view bytes, FunctionRef<bool(const Frame&)> us
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_57
+#endif  // CODEEXEC_GROUP_64
 
-#if !defined(CODEEXEC_GROUP_58) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_65) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_58
+#define CODEEXEC_GROUP_65
 
 // agent/nonce_internal.hpp ------------------------------------------------------------------------
 // How an agent shows that it has the same folder as its client.
@@ -51693,10 +54091,10 @@ Json answers_to(const Json& nonces);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_58
+#endif  // CODEEXEC_GROUP_65
 
-#if !defined(CODEEXEC_GROUP_59) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_59
+#if !defined(CODEEXEC_GROUP_66) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_66
 
 // agent/hello.cpp ---------------------------------------------------------------------------------
 // The agent: it prepares what a hello asks for.
@@ -51822,12 +54220,12 @@ Expected<void> CommandAgent::settle_sandbox(const Json& hello, std::string_view 
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_59
+#endif  // CODEEXEC_GROUP_66
 
-#if !defined(CODEEXEC_GROUP_60) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_67) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_60
+#define CODEEXEC_GROUP_67
 
 // agent/identity_internal.hpp ---------------------------------------------------------------------
 // The programs that have made places, and whether they still run.
@@ -51865,10 +54263,10 @@ std::chrono::seconds age_since(const std::string& time);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_60
+#endif  // CODEEXEC_GROUP_67
 
-#if !defined(CODEEXEC_GROUP_61) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_61
+#if !defined(CODEEXEC_GROUP_68) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_68
 
 // agent/identity.cpp ------------------------------------------------------------------------------
 // The programs that have made places, and whether they still run.
@@ -53057,39 +55455,16 @@ Expected<void> CommandAgent::give_proxy(Running& command, ProcessOptions& option
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_61
+#endif  // CODEEXEC_GROUP_68
 
-#if !defined(CODEEXEC_GROUP_62) && defined(CODEEXEC_IMPLEMENT_PLACES)
-#define CODEEXEC_GROUP_62
-
-// copy/rules_internal.hpp -------------------------------------------------------------------------
-// Which files of a workspace are not copied.
-
-namespace codeexec {
-inline namespace v0_1 {
-
-// Lines as in a .gitignore: `*` `?` `[]` within a name, `**` for any folders, `/` at the start or
-// in the middle for a path from the folder of the file, `/` at the end for folders only, `!` for
-// not, `#` for a comment. The last one that fits counts.
-class CopyRules {
- public:
-  // Lines of all files that count for one folder; those above are not read.
-  static constexpr std::size_t most = 1024;
-
-  // The folder that they stand in, with a slash at its end; or empty.
-  void add(std::string_view folder, std::string_view lines);
-  std::size_t size() const { return patterns_.size(); }
-  void cut(std::size_t size) {
-    while (patterns_.size() > size) patterns_.pop_back();
-  }
-  bool excludes(std::string_view path, bool is_folder) const;
-
- private:
-  std::vector<std::string> patterns_ = {};  // flags, the folder, a NUL, the pattern
-};
+#if !defined(CODEEXEC_GROUP_69) && defined(CODEEXEC_IMPLEMENT_PLACES)
+#define CODEEXEC_GROUP_69
 
 // copy/wire_internal.hpp --------------------------------------------------------------------------
 // The messages between the two sides of a copied workspace.
+
+namespace codeexec {
+inline namespace v0_1 {
 
 CODEEXEC_INNER {
 
@@ -53287,7 +55662,6 @@ class CopyTree {
   bool stopped() const { return cancel && cancel->cancelled(); }
   bool list_folder(int folder, std::string& path, int depth);
   bool list_name(int folder, const std::string& name, std::string& path, int depth);
-  void read_rules(int folder, std::string_view path);
   void compare();
   bool is_same(const CopyEntry& now, CopyEntry& agreed) const;
   bool send_file(CopyWire& wire, CopyEntry& entry, int fd);
@@ -53314,8 +55688,8 @@ class CopyTree {
   std::uint64_t most_files_;
   std::uint64_t most_bytes_;
   bool gitignore_;
-  CopyRules excluded_ = CopyRules();
-  CopyRules ignored_ = CopyRules();
+  IgnoreRules excluded_ = IgnoreRules();
+  IgnoreRules ignored_ = IgnoreRules();
   std::vector<CopyEntry> agreed_ = {};
   std::vector<CopyEntry> found_ = {};
   std::vector<CopyEntry> gone_ = {};
@@ -53781,108 +56155,6 @@ std::string CopyReport::text(std::string_view where, std::string& said) const {
     append_all(all, {all.empty() ? "" : "; ", note});
   }
   return all;
-}
-
-// copy/rules.cpp ----------------------------------------------------------------------------------
-// The files of a workspace that are not copied: patterns as in a .gitignore.
-
-namespace {
-
-// Bits of the digit that a pattern in CopyRules begins with.
-constexpr int rule_negates = 1;
-constexpr int rule_for_folders = 2;
-constexpr int rule_has_path = 4;
-
-// A mismatch goes back to the last `**` only: an earlier one could match no more than that.
-bool copy_path_matches(std::string_view pattern, std::string_view path) {
-  std::string_view again;
-  std::string_view again_at;
-  while (!path.empty()) {
-    std::string_view rest = pattern;
-    const std::string_view head = take_part(rest, '/');
-    if (!pattern.empty() && head == "**"sv) {
-      if (rest.empty()) return true;
-      pattern = again = rest;
-      again_at = path;
-      continue;
-    }
-    std::string_view left = path;
-    const std::string_view name = take_part(left, '/');
-    const bool fits = !pattern.empty() && glob_matches(head, name) && rest.empty() <= left.empty();
-    if (fits && left.empty() && rest.empty()) return true;
-    if (fits && !left.empty()) {
-      pattern = rest;
-      path = left;
-      continue;
-    }
-    if (again.empty()) return false;
-    take_part(again_at, '/');
-    path = again_at;
-    pattern = again;
-  }
-  return false;
-}
-
-// Puts a character behind a backslash into brackets, as globs have no backslashes. One that means
-// nothing in a glob stands for itself, and so does a backslash at the end.
-std::string copy_glob(std::string_view line) {
-  std::string glob;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (line[i] != '\\' || i + 1 == line.size()) {
-      glob += line[i];
-    } else if (has_glob(line.substr(++i, 1))) {
-      append_all(glob, "[%]", {line.substr(i, 1)});
-    } else {
-      glob += line[i];
-    }
-  }
-  return glob;
-}
-
-}  // namespace
-
-// Takes the lines apart once, as they are tried on each path. Beyond `most` lines the rest is not
-// read, so that no file of rules makes a scan slow. A line that cannot mean a path is left out.
-void CopyRules::add(std::string_view folder, std::string_view lines) {
-  while (!lines.empty() && patterns_.size() < most) {
-    std::string_view line = take_part(lines, '\n');
-    if (ends_with(line, "\r"sv)) line.remove_suffix(1);
-    while (ends_with(line, " "sv) && !ends_with(line, "\\ "sv)) line.remove_suffix(1);
-    if (line.empty() || line[0] == '#' || has_nul(line)) continue;
-    int flags = '0';
-    if (line[0] == '!') {
-      flags |= rule_negates;
-      line.remove_prefix(1);
-    }
-    if (ends_with(line, "/"sv)) {
-      flags |= rule_for_folders;
-      line.remove_suffix(1);
-    }
-    if (line.find('/') != std::string_view::npos) flags |= rule_has_path;
-    if (starts_with(line, "/"sv)) line.remove_prefix(1);
-    if (line.empty()) continue;
-    const char flag = static_cast<char>(flags);
-    patterns_.push_back(concat({std::string_view(&flag, 1), folder, "\0"sv, copy_glob(line)}));
-  }
-}
-
-// From the last line to the first, as the last one that fits counts: what is below an excluded
-// folder is not looked at by the caller, so that `!` cannot bring it back, as in git.
-bool CopyRules::excludes(std::string_view path, bool is_folder) const {
-  const std::string_view name = base_name(path);
-  for (std::size_t i = patterns_.size(); i-- > 0;) {
-    std::string_view pattern = patterns_[i];
-    const int flags = pattern[0] - '0';
-    pattern.remove_prefix(1);
-    const std::string_view folder = take_part(pattern, '\0');
-    if ((flags & rule_for_folders) != 0 && !is_folder) continue;
-    if (!starts_with(path, folder)) continue;
-    const bool fits = (flags & rule_has_path) != 0
-                          ? copy_path_matches(pattern, path.substr(folder.size()))
-                          : glob_matches(pattern, name);
-    if (fits) return (flags & rule_negates) == 0;
-  }
-  return false;
 }
 
 // copy/send.cpp -----------------------------------------------------------------------------------
@@ -54362,7 +56634,6 @@ void CopyTree::finish_folders() {
 namespace {
 
 constexpr int most_depth = 128;  // a descriptor each
-constexpr std::size_t longest_rules = std::size_t{64} << 10;
 
 std::int64_t copy_time(const timespec& time) {
   return static_cast<std::int64_t>(time.tv_sec) * 1000000000 + time.tv_nsec;
@@ -54459,31 +56730,12 @@ bool CopyTree::scan() {
   found_.reserve(agreed_.size());
   gone_.clear();
   bytes_ = changes_ = 0;
-  ignored_.cut(0);
+  ignored_ = IgnoreRules();
   report = CopyReport();
   std::string path;
   if (!list_folder(root_.get(), path, 0)) return false;
   compare();
   return true;
-}
-
-// A .gitignore that is no file, is a link or cannot be read has no rules, as in git. A fifo is not
-// waited for.
-void CopyTree::read_rules(int folder, std::string_view path) {
-  const UniqueFd file(
-      ::openat(folder, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
-  std::string lines(longest_rules, '\0');
-  std::size_t size = 0;
-  while (size < lines.size()) {
-    const ssize_t part = ::read(file.get(), &lines[size], lines.size() - size);
-    if (part < 0 && errno == EINTR) continue;
-    if (part <= 0) break;
-    size += static_cast<std::size_t>(part);
-  }
-  lines.resize(size);
-  ignored_.add(path.empty() ? std::string() : concat("%/", {path}), lines);
 }
 
 // Lists a folder, its names in order. One that cannot be read is closed: what was agreed below it
@@ -54505,8 +56757,8 @@ bool CopyTree::list_folder(int folder, std::string& path, int depth) {
     if (!found_.empty()) found_.back().is_closed = true;
     return !path.empty();
   }
-  const std::size_t rules_before = ignored_.size();
-  if (gitignore_) read_rules(folder, path);
+  const IgnoreRules rules_before = ignored_;
+  if (gitignore_) ignored_.read(folder, path.empty() ? std::string() : concat("%/", {path}));
   const std::size_t size = path.size();
   for (const auto& [name, nothing] : names) {
     if (size != 0) path += '/';
@@ -54514,7 +56766,7 @@ bool CopyTree::list_folder(int folder, std::string& path, int depth) {
     if (!list_name(folder, name, path, depth)) return false;
     path.resize(size);
   }
-  ignored_.cut(rules_before);
+  ignored_ = rules_before;
   return true;
 }
 
@@ -56639,10 +58891,10 @@ Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_62
+#endif  // CODEEXEC_GROUP_69
 
-#if !defined(CODEEXEC_GROUP_63) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_63
+#if !defined(CODEEXEC_GROUP_70) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_70
 
 // jobs/job_internal.hpp ---------------------------------------------------------------------------
 // One job.
@@ -56952,6 +59204,7 @@ JobStatus Jobs::Job::status() {
   if (ended) return status;
   status.result.out_counts.total_bytes = events->out_bytes.load();
   status.result.err_counts.total_bytes = events->err_bytes.load();
+  status.takes_input = execution.takes_input();
   status.duration = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
   return status;
 }
@@ -56971,8 +59224,9 @@ struct Jobs::State {
   State(const Executor& its_executor, JobOptions its_options)
       : executor(its_executor), options(its_options) {}
 
-  // A job for `command`, which is changed to what will be started.
-  Expected<JobPointer> make_job(Command& command) const;
+  // A job for `command`, which is changed to what will be started. `as_foreground`: by the options
+  // of this executor, in place of those of jobs.
+  Expected<JobPointer> make_job(Command& command, const Executor* as_foreground = nullptr) const;
   // Takes a place for a job that starts; add() or give_back() follows.
   Expected<void> reserve();
   void give_back();
@@ -56997,13 +59251,22 @@ struct Jobs::State {
   std::vector<JobPointer> take_old();
 };
 
-Expected<Jobs::State::JobPointer> Jobs::State::make_job(Command& command) const {
+Expected<Jobs::State::JobPointer> Jobs::State::make_job(Command& command,
+                                                        const Executor* as_foreground) const {
   auto job = new_shared<Job>();
   const std::string random = random_hex(8);
   if (random.empty()) return system_error(errno, "cannot make a name for a background shell");
   job->known.id = concat("shell_%", {random});
   job->known.start_time = utc_timestamp();
+  job->known.keeps_input = command.keep_input_open;
   command.background = true;
+  if (as_foreground) {
+    const ExecutorOptions& usual = as_foreground->options();
+    if (!command.timeout) command.timeout = usual.timeout;
+    if (!command.idle_timeout) command.idle_timeout = usual.idle_timeout;
+    bound_timeout(*command.timeout, usual.max_timeout, job->notes);
+    return job;
+  }
   command.caller.shell_id = job->known.id;
   const bool asked = command.timeout.has_value();
   if (!asked) command.timeout = options.timeout;
@@ -57162,7 +59425,8 @@ Expected<JobStatus> Jobs::start(const Command& command, Result* failure, const E
   return error;
 }
 
-JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, const Executor* by) {
+JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, const Executor* by,
+                    bool as_foreground) {
   const CancellationPause pause;
   const std::shared_ptr<State> state = state_;
   const Executor& executor = by ? *by : state->executor;
@@ -57175,7 +59439,7 @@ JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, cons
     return status;
   };
   Command changed = command;
-  auto made = state->make_job(changed);
+  auto made = state->make_job(changed, as_foreground ? &executor : nullptr);
   if (!made) return fail(made.error());
   Job& job = **made;
   Job::Waiter waiter(job.events, false);
@@ -57192,8 +59456,10 @@ JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, cons
   WaitEnd end = job.wait(waiter, until, deadline);
   if (end == WaitEnd::timed_out) {
     if (state->to_background(job)) return job.status();
+    job.execution.close_input();
     // The caller waits without a bound of its own, so the command gets one.
-    const auto longest = command.timeout ? no_limit : std::max(time, executor.options().timeout);
+    const bool is_bounded = command.timeout || as_foreground;
+    const auto longest = is_bounded ? no_limit : std::max(time, executor.options().timeout);
     end = job.wait(waiter, until, later(job.started, longest));
     if (end == WaitEnd::timed_out)
       add_note(job.notes,
@@ -57274,6 +59540,12 @@ Expected<void> Jobs::close_input(std::string_view id) const {
   return {};
 }
 
+Expected<bool> Jobs::signal(std::string_view id, int number) const {
+  const auto job = state_->find(id);
+  if (!job) return job.failure();
+  return !(*job)->has_ended() && (*job)->execution.signal(number);
+}
+
 Expected<bool> Jobs::kill(std::string_view id) const {
   const auto found = state_->find(id);
   if (!found) return found.failure();
@@ -57288,11 +59560,11 @@ Expected<bool> Jobs::kill(std::string_view id) const {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_63
+#endif  // CODEEXEC_GROUP_70
 
-#if !defined(CODEEXEC_GROUP_64) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_71) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_64
+#define CODEEXEC_GROUP_71
 
 // code/code_internal.hpp --------------------------------------------------------------------------
 // Lines and blanks, and the name of code.
@@ -57316,10 +59588,10 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_64
+#endif  // CODEEXEC_GROUP_71
 
-#if !defined(CODEEXEC_GROUP_65) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_65
+#if !defined(CODEEXEC_GROUP_72) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_72
 
 // code/language.cpp -------------------------------------------------------------------------------
 // Guessing the language of code.
@@ -57852,6 +60124,43 @@ Expected<std::string> path_of_code(const Executor& executor, const std::string& 
   return path;
 }
 
+// A file that goes with its command.
+class PassingFile {
+ public:
+  // Before the command runs: it is removed from the directory that it was made in, whatever the
+  // code puts in its place.
+  PassingFile(const Executor& executor, const Command& command, std::string path)
+      : executor_(executor), path_(std::move(path)) {
+    if (auto opened = executor.open_work_dir(command.work_dir)) directory_ = opened.take();
+  }
+  PassingFile(const PassingFile&) = delete;
+  PassingFile& operator=(const PassingFile&) = delete;
+
+  // The command has ended, or goes on by itself. Of one that goes on, its end removes the file.
+  void end() {
+    if (over_.fetch_or(has_ended) == goes_on) (void)remove();
+  }
+  void let_go() {
+    if (over_.fetch_or(goes_on) == has_ended) (void)remove();
+  }
+
+  bool remove() const {
+    if (directory_)
+      return ::unlinkat(directory_.get(), path_.c_str() + path_.rfind('/') + 1, 0) == 0;
+    FileWrite how;
+    how.remove = true;
+    return executor_.files().write(path_, {}, how).has_value();
+  }
+
+ private:
+  const Executor& executor_;
+  const std::string path_;
+  UniqueFd directory_ = UniqueFd();
+  static constexpr unsigned has_ended = 1;
+  static constexpr unsigned goes_on = 2;
+  std::atomic<unsigned> over_{0};
+};
+
 class CodeRun {
  public:
   CodeRun(const Executor& executor, const CodeOptions& options)
@@ -57890,19 +60199,23 @@ class CodeRun {
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
     if (admitted && !path) return not_saved(path.error());
     const bool saves = admitted && !(passing && language->shell);
-    // Of the directory that the file is made in, whatever the code puts in its place.
-    UniqueFd directory;
-    if (saves && passing)
-      if (auto opened = executor_.open_work_dir(options_.command.work_dir))
-        directory = opened.take();
+    std::shared_ptr<PassingFile> file;
+    if (saves && passing) file = new_shared<PassingFile>(executor_, options_.command, *path);
     if (saves && !save(block.code, *path)) return false;
     if (saves) save_again_when_approved(command, *path);
-    result_.results.push_back(executor_.run(command));
-    if (saves && passing &&
-        (directory ? ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0
-                   : remove_elsewhere(*path)))
-      result_.files.pop_back();
-    return result_.results.back().succeeded();
+    if (file)
+      command.on_end = [file, next = command.on_end](const Result& result) {
+        next(result);
+        file->end();
+      };
+    Result& result = result_.results.emplace_back();
+    if (options_.run)
+      result_.goes_on = !options_.run(command, result);
+    else
+      result = executor_.run(command);
+    if (file && result_.goes_on) file->let_go();
+    if (file && (result_.goes_on || file->remove())) result_.files.pop_back();
+    return !result_.goes_on && result.succeeded();
   }
 
   // Whether its file is to go with it.
@@ -57986,12 +60299,6 @@ class CodeRun {
       command.code = code;
     }
     return command;
-  }
-
-  bool remove_elsewhere(const std::string& path) const {
-    FileWrite how;
-    how.remove = true;
-    return executor_.files().write(path, {}, how).has_value();
   }
 
   Expected<void> write(std::string_view code, const std::string& path) const {
@@ -58089,11 +60396,11 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_65
+#endif  // CODEEXEC_GROUP_72
 
-#if !defined(CODEEXEC_GROUP_66) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+#if !defined(CODEEXEC_GROUP_73) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_66
+#define CODEEXEC_GROUP_73
 
 // docker/docker_internal.hpp ----------------------------------------------------------------------
 // The engine's program, credentials and options.
@@ -58496,10 +60803,10 @@ struct ContainerExecutor::Target {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_66
+#endif  // CODEEXEC_GROUP_73
 
-#if !defined(CODEEXEC_GROUP_67) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
-#define CODEEXEC_GROUP_67
+#if !defined(CODEEXEC_GROUP_74) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
+#define CODEEXEC_GROUP_74
 
 // docker/container.cpp ----------------------------------------------------------------------------
 // One container: the turn, the log, and questions to the engine.
@@ -61678,11 +63985,11 @@ Expected<void> UserContainers::cleanup_all() const {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_67
+#endif  // CODEEXEC_GROUP_74
 
-#if !defined(CODEEXEC_GROUP_68) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
+#if !defined(CODEEXEC_GROUP_75) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
     defined(CODEEXEC_IMPLEMENT_TOOLS))
-#define CODEEXEC_GROUP_68
+#define CODEEXEC_GROUP_75
 
 // mcp/mcp_internal.hpp ----------------------------------------------------------------------------
 // The protocol's constants, parameters, tools and messages.
@@ -61787,7 +64094,8 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
 std::string tool_problem(const Tool& tool);
 
 // The tool as tools/list shows it; `tasks`: with the member that offers those of 2025-11-25.
-std::string listing_of(const Tool& tool, bool tasks);
+// `schema`: with its output schema.
+std::string listing_of(const Tool& tool, bool tasks, bool schema);
 
 using Tools = std::vector<std::shared_ptr<const Tool>>;
 
@@ -61803,6 +64111,9 @@ std::string server_info_of(const ServerOptions& options);
 
 // The name and version of an implementation's info, see Call::client().
 std::string client_text(const Json& info);
+
+// Whether this client gets structuredContent, see ServerOptions::text_only_clients.
+bool gets_structured(const ServerOptions& options, std::string_view client);
 
 // The reason why a result cannot be sent, or an empty text.
 std::string result_problem(const ToolResult& result);
@@ -62046,10 +64357,10 @@ struct Request {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_68
+#endif  // CODEEXEC_GROUP_75
 
-#if !defined(CODEEXEC_GROUP_69) && defined(CODEEXEC_IMPLEMENT_MCP)
-#define CODEEXEC_GROUP_69
+#if !defined(CODEEXEC_GROUP_76) && defined(CODEEXEC_IMPLEMENT_MCP)
+#define CODEEXEC_GROUP_76
 
 // mcp/session_internal.hpp ------------------------------------------------------------------------
 // A session with a client: its calls and its threads.
@@ -62131,6 +64442,7 @@ struct Call::State {
   const Json* meta = nullptr;       // in the request
   std::size_t max_result = 0;
   bool wants_progress = false;
+  bool runs_as_task = false;
   std::string request_id = {};  // JSON
   std::string client = {};
   CancelToken cancel = {};
@@ -62572,6 +64884,8 @@ class Session : public std::enable_shared_from_this<Session>, private TaskReques
   void on_ping(Request&& request);
   void on_initialize(Request&& request);
   void on_discover(Request&& request);
+  // As Call::client() has it.
+  std::string client_of(const Request& request) const;
   void on_list(Request&& request);
   void on_listen(Request&& request);
   void on_set_level(Request&& request);
@@ -62721,6 +65035,7 @@ const std::string& Call::client() const noexcept { return state_->client; }
 const CancelToken& Call::cancel_token() const noexcept { return state_->cancel; }
 
 bool Call::wants_progress() const noexcept { return state_->wants_progress; }
+bool Call::runs_as_task() const noexcept { return state_->runs_as_task; }
 
 void Call::progress(double progress, std::optional<double> total, std::string_view message) const {
   state_->notify(progress, total, message);
@@ -63029,6 +65344,9 @@ std::string parameter_problem(const Parameter& parameter) {
     return "has choices but is not a string";
   if (parameter.type != ParameterType::array && parameter.items)
     return "has an item type but is not an array";
+  if (parameter.items.value_or(ParameterType::null) != ParameterType::object &&
+      !parameter.fields.empty())
+    return "has fields but its items are no objects";
   if (parameter.default_value.is_null()) return {};
   if (parameter.required) return "is required and has a default";
   const std::string problem = problem_of(parameter, parameter.default_value);
@@ -63074,13 +65392,18 @@ std::string beginning_of_schema(ParameterType type) {
                                                                  : ""});
 }
 
+std::string properties_of(const std::vector<Parameter>& parameters);
+
 // The JSON Schema of one argument, in the words that every provider of models takes: one type, and
 // no null in an enumeration, no exclusive bound. The check of a call therefore accepts null where
 // the schema does not say so, and knows `greater_than`, which it does not name.
 std::string schema_of(const Parameter& parameter) {
   std::string text = "{";
+  // Which fields an item must have, the answer to a call says that lacks one.
   if (parameter.items)
-    append_all(text, "\"type\":\"array\",\"items\":{%}", {beginning_of_schema(*parameter.items)});
+    append_all(text, "\"type\":\"array\",\"items\":{%}",
+               {parameter.fields.empty() ? beginning_of_schema(*parameter.items)
+                                         : properties_of(parameter.fields)});
   else
     text += beginning_of_schema(parameter.type);
   append_optional(text, "description"sv, parameter.description);
@@ -63097,18 +65420,23 @@ std::string schema_of(const Parameter& parameter) {
   return text;
 }
 
-// The JSON Schema of all arguments. It does not say that there are no others: some providers refuse
-// additionalProperties, and a call with an unknown argument gets an answer that names a known one.
-std::string schema_of(const std::vector<Parameter>& parameters) {
+std::string properties_of(const std::vector<Parameter>& parameters) {
   std::string properties;
-  Json required = Json::array();
   for (const Parameter& parameter : parameters) {
     if (!properties.empty()) properties += ',';
     append_string(properties, parameter.name);
     append_all(properties, ":%", {schema_of(parameter)});
-    if (parameter.required) required.push_back(parameter.name);
   }
-  std::string text = concat("{\"type\":\"object\",\"properties\":{%}", {properties});
+  return concat("\"type\":\"object\",\"properties\":{%}", {properties});
+}
+
+// The JSON Schema of all arguments. It does not say that there are no others: some providers refuse
+// additionalProperties, and a call with an unknown argument gets an answer that names a known one.
+std::string schema_of(const std::vector<Parameter>& parameters) {
+  Json required = Json::array();
+  for (const Parameter& parameter : parameters)
+    if (parameter.required) required.push_back(parameter.name);
+  std::string text = concat("{%", {properties_of(parameters)});
   if (required.size() > 0) append_all(text, ",\"required\":%", {required.dump()});
   text += '}';
   return text;
@@ -63140,14 +65468,14 @@ std::string annotations_of(const Tool& tool) {
 
 CODEEXEC_INNER {
 
-std::string listing_of(const Tool& tool, bool tasks) {
+std::string listing_of(const Tool& tool, bool tasks, bool schema) {
   const bool raw_schema = !tool.input_schema.is_null();
   std::string text = "{";
   append_member(text, "name"sv, tool.name);
   append_optional(text, "description"sv, tool.description);
   append_all(text, ",\"inputSchema\":%",
              {raw_schema ? schema_of(tool.input_schema) : schema_of(tool.parameters)});
-  if (!tool.output_schema.is_null())
+  if (schema && !tool.output_schema.is_null())
     append_all(text, ",\"outputSchema\":%", {tool.output_schema.dump()});
   const std::string annotations = annotations_of(tool);
   if (!annotations.empty())
@@ -63223,6 +65551,12 @@ std::string client_text(const Json& info) {
   const std::string text =
       concat("% %", {info["name"sv].as_string(), info["version"sv].as_string()});
   return std::string(utf8_prefix(text == " " ? "" : text, longest));
+}
+
+bool gets_structured(const ServerOptions& options, std::string_view client) {
+  for (const std::string& name : options.text_only_clients)
+    if (starts_with(client, name)) return false;
+  return true;
 }
 
 std::string result_problem(const ToolResult& result) {
@@ -63576,6 +65910,62 @@ class Problems {
   std::string text_ = {};
 };
 
+void check_members(const std::vector<Parameter>& parameters, const Json& object, bool takes_others,
+                   Json& converted, Problems& problems);
+
+// The items of an array with what each must have. An object alone is an array of one, and a text
+// may be JSON of either. Null: there is a problem, or it is none.
+Json checked_items(const Parameter& parameter, const Json& value, Problems& problems) {
+  if (value.is_string()) {
+    const auto parsed = Json::parse(value.as_string());
+    return parsed && !parsed->is_string() ? checked_items(parameter, *parsed, problems) : Json();
+  }
+  if (!value.is_array() && !value.is_object()) return {};
+  Json items = Json::array();
+  const std::size_t before = problems.count();
+  const auto take = [&](const Json& item) {
+    if (!item.is_object()) return problems.add(parameter.name, "must hold only objects"sv);
+    Json converted;
+    check_members(parameter.fields, item, false, converted, problems);
+    Json whole = item;
+    for (const Json::Member& member : converted.members()) whole.set(member.name, member.value);
+    items.push_back(std::move(whole));
+  };
+  if (value.is_object()) take(value);
+  if (value.is_array())
+    for (const Json& item : value.items()) take(item);
+  return problems.count() == before ? items : Json();
+}
+
+void check_members(const std::vector<Parameter>& parameters, const Json& object, bool takes_others,
+                   Json& converted, Problems& problems) {
+  for (const Json::Member& member : object.members()) {
+    const Parameter* const parameter = find_parameter(parameters, member.name);
+    if (parameter) {
+      const std::size_t before = problems.count();
+      Json value;
+      if (!parameter->fields.empty())
+        value = checked_items(*parameter, member.value, problems);
+      else if (member.value.is_string())
+        value = value_of_text(member.value.as_string(), parameter->type);
+      const std::string problem = problem_of(*parameter, value.is_null() ? member.value : value);
+      if (!problem.empty() && problems.count() == before) problems.add(member.name, problem);
+      const bool other_name = member.name != parameter->name;
+      if (other_name && object.find(parameter->name))
+        problems.add(member.name, concat("is another name of %", {parameter->name}));
+      if (other_name && value.is_null()) value = member.value;
+      if (!value.is_null()) converted.set(parameter->name, std::move(value));
+    } else if (!takes_others) {
+      problems.add(member.name, problem_of_name(parameters, member.name));
+    } else if (member.value.has_lone_surrogate()) {
+      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8"sv);
+    }
+  }
+  for (const Parameter& parameter : parameters)
+    if (parameter.required && !object.find(parameter.name) && !converted.find(parameter.name))
+      problems.add(parameter.name, "is missing"sv);
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
@@ -63626,28 +66016,7 @@ const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::s
 std::string check_arguments(const Tool& tool, const Json& arguments, Json& converted) {
   Problems problems;
   const bool raw_schema = !tool.input_schema.is_null();
-  for (const Json::Member& member : arguments.members()) {
-    const Parameter* const parameter = find_parameter(tool.parameters, member.name);
-    if (parameter) {
-      Json value;
-      if (member.value.is_string())
-        value = value_of_text(member.value.as_string(), parameter->type);
-      const std::string problem = problem_of(*parameter, value.is_null() ? member.value : value);
-      if (!problem.empty()) problems.add(member.name, problem);
-      const bool other_name = member.name != parameter->name;
-      if (other_name && arguments.find(parameter->name))
-        problems.add(member.name, concat("is another name of %", {parameter->name}));
-      if (other_name && value.is_null()) value = member.value;
-      if (!value.is_null()) converted.set(parameter->name, std::move(value));
-    } else if (!raw_schema) {
-      problems.add(member.name, problem_of_name(tool.parameters, member.name));
-    } else if (member.value.has_lone_surrogate()) {
-      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8"sv);
-    }
-  }
-  for (const Parameter& parameter : tool.parameters)
-    if (parameter.required && !arguments.find(parameter.name) && !converted.find(parameter.name))
-      problems.add(parameter.name, "is missing"sv);
+  check_members(tool.parameters, arguments, raw_schema, converted, problems);
   if (problems.count() == 0) return {};
   std::string text = concat("Invalid arguments for %: %.", {tool.name, problems.text()});
   if (!raw_schema) append_all(text, " Arguments: %.", {signature_of(tool.parameters)});
@@ -64121,6 +66490,10 @@ std::string Replies::answer_text(const OpenCall& call, ToolResult& result) const
           id, rpc_error(internal_error,
                         concat("Internal error: % broke its output_schema: %", {tool, wrong})));
   }
+  if (result.structured && !gets_structured(options_, call.client)) {
+    if (result.content.empty()) result.content.push_back(text_block(result.structured->dump()));
+    result.structured.reset();
+  }
   std::string text = of_result(result);
   if (text.size() < most) return text;
   return of_result(result = failure_of(tool, concat("was dropped, because it is % bytes long as "
@@ -64259,14 +66632,19 @@ std::string Replies::modern_list_members() const {
   return concat("\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{%}", {own_meta_});
 }
 
+std::string Session::client_of(const Request& request) const {
+  return request.modern ? client_text(request.params()["_meta"sv][client_info_key]) : client_;
+}
+
 void Session::on_list(Request&& request) {
   // There is only one page, so a cursor cannot come from here.
   if (request.params().find("cursor"sv)) return fail(request, invalid_params, "Invalid cursor"sv);
+  const bool schemas = gets_structured(options_, client_of(request));
   std::string result = "{\"tools\":[";
   bool first = true;
   for (const ToolEntry& entry : tools_) {
     if (!std::exchange(first, false)) result += ',';
-    result += listing_of(*entry.tool, has_tasks(request));
+    result += listing_of(*entry.tool, has_tasks(request), schemas);
   }
   result += ']';
   if (request.modern) append_all(result, ",\"resultType\":\"complete\",%", {modern_list_members()});
@@ -64327,13 +66705,14 @@ void Session::on_call(Request&& received) {
   call->has_roots =
       request.modern ? options_.ask_roots && (*call->meta)[capabilities_key]["roots"sv].is_object()
                      : has_roots_.load();
-  call->client = request.modern ? client_text((*call->meta)[client_info_key]) : client_;
+  call->client = client_of(request);
   const std::size_t weight = weight_of(request.message);
   call->weight = weight;
   const std::size_t others = open_weight_.fetch_add(weight);
   const bool tasks =
       request.modern && !request.batch && knows_tasks((*call->meta)[capabilities_key]);
   if (tasks) call->task_at = Clock::now() + task_time;
+  call->runs_as_task = tasks || asks_for_task;
   if (asks_for_task && !tasks_.begin(call))
     return fail(request, internal_error, concat("Too many tasks: % are running", {most_tasks}));
   const std::size_t around = longest_envelope + request.id.spelling.size() + server_info_.size() +
@@ -65435,10 +67814,10 @@ int Pool::start() {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_69
+#endif  // CODEEXEC_GROUP_76
 
-#if !defined(CODEEXEC_GROUP_70) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
-#define CODEEXEC_GROUP_70
+#if !defined(CODEEXEC_GROUP_77) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
+#define CODEEXEC_GROUP_77
 
 // report/report_internal.hpp ----------------------------------------------------------------------
 // What happened, for the operator: audit logs are read, shown as a page, and written as Markdown.
@@ -66571,12 +68950,12 @@ Expected<std::string> write_report(const std::vector<std::string>& files,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_70
+#endif  // CODEEXEC_GROUP_77
 
-#if !defined(CODEEXEC_GROUP_71) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_78) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_71
+#define CODEEXEC_GROUP_78
 
 // tools/option_internal.hpp -----------------------------------------------------------------------
 // The options of a server: what a row of the table says, and the table of one server.
@@ -66601,6 +68980,9 @@ inline namespace v0_1 {
 CODEEXEC_INNER {
 
 struct ServerConfig;
+
+// The shell of a server that was not given one: see --shell.
+inline constexpr const char* usual_shell = "auto";
 
 // The rows of a constant array, which this borrows.
 template <class Row>
@@ -66663,6 +69045,7 @@ class Option {
     variables,
     other_list,  // of items that its row has the parser of
     seconds,
+    seconds_or_0,
     whole,
     whole_or_0,
     byte_count,
@@ -66814,7 +69197,7 @@ class Option {
     return *this;
   }
   constexpr Option& or_0() {
-    kind_ = whole_or_0;
+    kind_ = kind_ == seconds ? seconds_or_0 : whole_or_0;
     return *this;
   }
   constexpr std::string_view entry_key() const { return entry_key_; }
@@ -66972,8 +69355,9 @@ std::string meant_choice(std::string_view word, Rows<Choice> choices);
 //                    |  command_of(), listen()                |  Result
 //                    v                                        v
 //               exceeds a bound: refuse()         show_as_on_terminal(): as a terminal shows it
-//                                                 fit_output():  at most max_output of each stream
+//                                                 fit_output():  at most max_output of both streams
 //                                                 result_json(): at most the room of one reply
+//                                                 as_read():     and the lines that models read
 
 // How long get_background_shell_output waits by default.
 inline constexpr std::chrono::milliseconds usual_wait = std::chrono::seconds(30);
@@ -66996,19 +69380,14 @@ struct ToolSet;
 // A reply repeats at most so many bytes of a text that the client has sent, unless full_results.
 inline constexpr std::size_t longest_echo = 200;
 
-// Bytes that a text takes in a reply, which holds it twice: in the object, escaped once, and in the
-// text block, escaped once more. Follows the escapes of Json::dump().
-std::size_t bytes_in_reply(std::string_view text);
+// What the byte at `at` of a text takes in JSON, by the escapes of Json::dump().
+std::size_t bytes_in_json(std::string_view text, std::size_t at);
 
 // Shortens the longest of the texts until all of them fit into `room` bytes of a reply, or none has
 // more than longest_echo bytes. Calls `cut` for each cut. Each step halves the text it shortens, so
 // that all of them together cost no more than a few times the first.
 void shorten(std::initializer_list<std::string*> texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut);
-
-// Leaves `most` bytes of a longer text, its head and its tail, and a line between that says why.
-// Returns the number of bytes that it took out.
-std::size_t cut_middle(std::string& text, std::size_t most, std::string_view why);
 
 // The room for long texts in a reply of so many bytes.
 std::size_t room_for_texts(std::size_t max_bytes);
@@ -67024,10 +69403,25 @@ std::size_t unfinished_escape(std::string_view text);
 // programs, and keep every character. A secret may come together only by this, and is then masked
 // by the executor.
 void show_as_on_terminal(const ToolOptions& options, Result& result,
-                         const Executor* executor = nullptr);
+                         const Executor* executor = nullptr, std::string_view how_to_see = {});
+
+// Puts a line in place of a text of which a fifth is no text; it says what it is, how long and how
+// it can be seen. False: it is text.
+bool summarize_binary(std::string& text, OutputCounts& counts, std::string_view how_to_see);
+
+// A result with lines for its text, see readable.cpp, unless the options are for programs.
+mcp::ToolResult as_read(const ToolOptions& options, mcp::ToolResult result);
 
 // Adds the name of the right tool to a note about processes that were left behind.
 void name_tool(const ToolOptions& options, Result& result);
+
+// Adds a note on what the caller can do after a result that is no success, or looks like one and is
+// none. Called before the output is cut.
+void add_next_step(const ToolSet& set, const Command& command, Result& result);
+
+// What a plain sh reads otherwise than bash does, with no error that must follow: the first such
+// command of a script, as far as one line shows it; else empty.
+std::string bash_idiom_in(std::string_view script);
 
 // A result as a model gets it: see ToolOptions::full_results. First cuts the texts of `result`, so
 // that they fit into `room` bytes of a reply. With `is_running` it has no exit code.
@@ -67064,24 +69458,13 @@ class RawOutput {
     std::string& text = stream == Stream::out ? out_ : err_;
     text.append(bytes.substr(0, max_bytes_ - text.size()));
   }
-  // Replaces the texts in `object`. A stream with more bytes than these is reported as truncated.
-  void put(Json& object, const Result& result) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    set_member(object, "stdout", to_base64(out_));
-    set_member(object, "stderr", to_base64(err_));
-    set_cut(object, "stdout_truncated", "stdout_bytes", result.out_counts.total_bytes, out_.size());
-    set_cut(object, "stderr_truncated", "stderr_bytes", result.err_counts.total_bytes, err_.size());
-    set_member(object, "encoding", "base64");
-  }
+  // Leaves of both what takes so many bytes in base64, and takes the texts out of the result, whose
+  // counts then are those of these bytes.
+  void fit(std::size_t room, Result& result);
+  // Puts both into the object that is made of the result.
+  void put(Json& object) const;
 
  private:
-  static void set_cut(Json& object, const char* truncated, const char* bytes, std::uint64_t total,
-                      std::uint64_t kept) {
-    const bool cut = total > kept;
-    if (cut || object.find(truncated)) set_member(object, truncated, cut);
-    if (cut) set_member(object, bytes, total);
-  }
-
   const std::size_t max_bytes_;
   mutable std::mutex mutex_ = {};
   std::string out_ = {};
@@ -67124,15 +69507,17 @@ class UseCounter {
   Clock::duration finished_{0};
 };
 
-// The sessions of a server by their names, the one that was used last at the end.
+// The sessions of a server by their names, the one that was used last at the end. A session is a
+// handle, whose copies are about the same.
+template <class Handle>
 class SessionTable {
  public:
-  Session of(const std::string& id) {
+  Handle of(const std::string& id) {
     const std::lock_guard<std::mutex> lock(mutex_);
     auto found = find_where(sessions_, [&](const auto& known) { return known.first == id; });
     if (found == sessions_.end()) {
       if (sessions_.size() == max_sessions) sessions_.erase(sessions_.begin());
-      found = sessions_.emplace(sessions_.end(), id, Session());
+      found = sessions_.emplace(sessions_.end(), id, Handle());
     }
     std::rotate(found, found + 1, sessions_.end());
     return sessions_.back().second;
@@ -67141,7 +69526,29 @@ class SessionTable {
  private:
   static constexpr std::size_t max_sessions = 100;
   std::mutex mutex_ = {};
-  std::vector<std::pair<std::string, Session>> sessions_ = {};
+  std::vector<std::pair<std::string, Handle>> sessions_ = {};
+};
+
+// A session that is one shell in a terminal: see live.cpp. When its handle goes, the shell is still
+// a background shell.
+class LiveSession {
+ public:
+  struct State {
+    std::string shell_id = {};  // of the background shell that it is; empty: there is none
+    std::string number = {};    // by which its prompt is known
+    std::uint64_t next = 0;     // the offset of what it prints next
+    bool running = false;       // it has not shown its prompt again
+    std::string command = {};   // the last one
+    std::string folder = {};    // as its prompt showed it last
+  };
+  struct Shared {
+    std::mutex mutex = {};  // held for the time of a call
+    State state = {};
+  };
+  Shared* operator->() const { return shared_.get(); }
+
+ private:
+  std::shared_ptr<Shared> shared_ = new_shared<Shared>();
 };
 
 // 1 to 64 of A-Z a-z 0-9 . _ -
@@ -67161,7 +69568,8 @@ struct SharedTools {
   const ToolOptions options;
   const std::shared_ptr<UseCounter> use;
   std::atomic<std::size_t> waiters{0};
-  SessionTable sessions = {};
+  SessionTable<Session> sessions = {};
+  SessionTable<LiveSession> live_sessions = {};
   Jobs jobs;
 };
 
@@ -67197,7 +69605,7 @@ struct ToolSet {
   const ToolOptions& options = shared->options;
   const std::shared_ptr<UseCounter>& use = shared->use;
   std::atomic<std::size_t>& waiters = shared->waiters;
-  SessionTable& sessions = shared->sessions;
+  SessionTable<Session>& sessions = shared->sessions;
   Jobs& jobs = shared->jobs;
 
  private:
@@ -67232,6 +69640,22 @@ mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bo
 // True for a script of blanks only.
 bool is_empty_script(const std::string& script);
 
+// The size of a terminal that a call asks for: what it does not say is as in `otherwise`. The
+// terminal checks it.
+TerminalSize size_asked(const mcp::Call& call, TerminalSize otherwise);
+
+// How long this call may take before it is answered; no_limit: as long as it likes.
+std::chrono::milliseconds time_to_answer(const ToolSet& set, const mcp::Call& call);
+
+// Runs a command that goes on in the background when it runs for longer than `foreground`, or than
+// the client waits: it then has an id, and its end is announced. Else `ended` was called.
+JobStatus run_for_call(ToolSet& set, const mcp::Call& call, Command& command,
+                       std::chrono::milliseconds foreground, Function<void()>& ended);
+
+// What there is of a command that goes on in the background, cut to `most` bytes of each stream,
+// with a note on what can be done with it.
+Result output_so_far(ToolSet& set, const JobStatus& job, std::size_t most, RawOutput* raw);
+
 // A path with the secrets of the executor masked: a name may have one in it.
 std::string shown_path(const ToolSet& set, const std::string& path);
 
@@ -67246,18 +69670,38 @@ inline constexpr const char* shell_uris = "codeexec://shell/";
 // changes; the id is known to the function that is returned. The later of the two announces.
 Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<void()>& ended);
 
-// The bytes of each stream in the answer: as the call asks, and at most as the operator allows.
+// The bytes of both streams in the answer: as the call asks, and at most as the operator allows.
 std::size_t wanted_output(const ToolSet& set, const mcp::Call& call);
 
-// Cuts one stream down to `most` bytes. Returns the number of bytes that it took out.
-std::size_t cut_output(std::string& text, std::size_t most);
+// Has so much kept of each stream of a command, and the whole in a file if it may be cut.
+void bound_output(Command& command, std::size_t most);
+
+// Cuts both streams to so many bytes together, and adds to `dropped` what it took out of each.
+void cut_streams(std::string& out, std::string& err, std::size_t room, std::uint64_t (&dropped)[2]);
+
+// What both streams begin with in an answer of so many bytes.
+std::pair<std::string_view, std::string_view> first_of_streams(std::string_view out,
+                                                               std::string_view err,
+                                                               std::size_t room);
+
+// The same of what they end with.
+std::pair<std::string_view, std::string_view> last_of_streams(std::string_view out,
+                                                              std::string_view err,
+                                                              std::size_t room);
 
 // The note for a stream that is not complete. `file` is empty when there is no file of it.
 std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_t total,
                          const std::string& file, std::uint64_t file_bytes);
 
-// Cuts both streams of a result, with a note for each that is not complete.
-void fit_output(const ToolOptions& options, std::size_t most, Result& result);
+// Adds a note for each stream of a result that is not complete, and removes the file of one that
+// is, unless it still grows.
+void note_rest(const ToolOptions& options, Result& result, bool is_running = false);
+
+// Cuts both streams of a result so that it takes `most` bytes.
+void cut_result(const ToolOptions& options, std::size_t most, Result& result);
+// The same, with such notes.
+void fit_output(const ToolOptions& options, std::size_t most, Result& result,
+                bool is_running = false);
 
 // The command of a call: its script from that argument (empty: none), work_dir, timeout, and the
 // client for the audit log.
@@ -67275,6 +69719,19 @@ void ask_client(const mcp::Call& call, Approval& approval, std::chrono::millisec
 // Has the command ask so.
 void let_ask(ToolSet& set, Command& command, const mcp::Call& call);
 
+// Starts a background command, and counts its time. `failure` gets the result of one that did not
+// start.
+Expected<JobStatus> start_job(ToolSet& set, const mcp::Call& call, Command& command,
+                              Result& failure);
+
+// Records what a call has typed into a background command, or done to it: the words are the tool,
+// its id and what was done. `problem`: why it was not.
+void record_hand(ToolSet& set, const mcp::Call& call, const std::vector<std::string>& words,
+                 std::string_view input, const std::string& problem, bool refused);
+
+// execute_command with session_live.
+mcp::ToolResult execute_live(ToolSet& set, const mcp::Call& call);
+
 // The tools of the same names.
 mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call);
@@ -67286,7 +69743,9 @@ mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult edit_file(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult search_files(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call);
 
 // Adds a sentence to a description.
@@ -67376,6 +69835,9 @@ struct PlaceConfig;
 struct ProgramConfig;
 struct Feature;
 
+// What the text of a result is, and who gets the object beside it: --result-text.
+enum class ResultText { automatic, plain, json };
+
 // The options of the server, and what is made of them. The table says which option sets which
 // member.
 struct ServerConfig {
@@ -67385,6 +69847,7 @@ struct ServerConfig {
   std::chrono::milliseconds usual_timeout = local.timeout;
   ToolOptions tools = ToolOptions();
   std::uint64_t max_output = tools.max_output;
+  ResultText result_text = ResultText::automatic;
   std::uint64_t audit_output = 0;
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
   std::string policy_mode = "strict";
@@ -67650,10 +70113,10 @@ int serve_tools(const ServerConfig& config, std::string instructions, const Canc
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_71
+#endif  // CODEEXEC_GROUP_78
 
-#if !defined(CODEEXEC_GROUP_72) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_72
+#if !defined(CODEEXEC_GROUP_79) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_79
 
 // tools/arguments.cpp -----------------------------------------------------------------------------
 // The command line.
@@ -68037,9 +70500,9 @@ std::string_view last_lines(std::string_view text, std::uint64_t count) {
 }
 
 // Waits as the arguments say. `ended_by` gets the name of the wait's end; it stays null if the call
-// does not ask to wait.
+// does not ask to wait. A wait for less than was asked for gets a note.
 Expected<void> wait_as_asked(ToolSet& set, const mcp::Call& call, const OutputOffsets& since,
-                             const char*& ended_by) {
+                             const char*& ended_by, Json& notes) {
   const Json& wait_for = call.argument("wait_for"sv);
   if (!wait_for.is_string()) return {};
   Jobs::Wait until;
@@ -68047,7 +70510,9 @@ Expected<void> wait_as_asked(ToolSet& set, const mcp::Call& call, const OutputOf
   until.err = since.err;
   until.cancel = call.cancel_token();
   const Json& seconds = call.argument("timeout"sv);
-  until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
+  const auto asked = seconds.is_number() ? milliseconds_of(seconds) : usual_wait;
+  const auto most = std::min(time_to_answer(set, call), longest_wait);
+  until.time = std::min(asked, most);
   if (wait_for.as_string() != "exit") {
     auto pattern = Regex::compile(wait_for.as_string());
     if (!pattern) return with_prefix("wait_for: ", {}, pattern.error());
@@ -68065,21 +70530,29 @@ Expected<void> wait_as_asked(ToolSet& set, const mcp::Call& call, const OutputOf
   --set.waiters;
   if (!end) return end.failure();
   ended_by = name(*end);
+  if (*end == Jobs::WaitEnd::timed_out && asked > most)
+    notes.push_back(concat("one call waits for % at most: ask again", {count_of_seconds(most)}));
   return {};
 }
 
-// Shortens a text that began at byte `since` to `most` bytes; the next call gets the rest. Does
-// nothing if the kept text has U+FFFD: it may stand for one byte, so the offset is not known.
-bool leave_the_rest(OutputChunk& chunk, std::uint64_t since, std::size_t most) {
+// Shortens a text that began at byte `since` to what it begins with; the next call gets the rest.
+// Does nothing if the kept text has U+FFFD: it may stand for one byte, so the offset is not known.
+bool leave_the_rest(OutputChunk& chunk, std::uint64_t since, std::string_view first) {
   const std::size_t gap = chunk.missed > 0 ? Capture::gap(chunk.missed).size() : 0;
-  if (chunk.text.size() <= most + gap) return false;
-  std::string_view first = utf8_prefix(chunk.text, most + gap);
+  if (chunk.text.size() <= std::max(first.size(), gap)) return false;
   const std::size_t line_end = first.rfind('\n');
   if (line_end != std::string_view::npos && line_end > gap) first = first.substr(0, line_end + 1);
   if (first.size() <= gap || first.find("\xef\xbf\xbd") != std::string_view::npos) return false;
   chunk.next = since + chunk.missed + (first.size() - gap);
   chunk.text.resize(first.size());
   return true;
+}
+
+// Leaves the end of a text. Returns the number of bytes that it took away.
+std::size_t leave_the_end(std::string& text, std::string_view last) {
+  const std::size_t omitted = text.size() - last.size();
+  text.erase(0, omitted);
+  return omitted;
 }
 
 Json json_of_job(const ToolOptions& options, const JobStatus& job, std::size_t room) {
@@ -68113,9 +70586,11 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
                     JobOutput& output, std::uint64_t (&missed)[2], Json& notes) {
   const Json& tail = call.argument("tail"sv);
   const std::size_t most = wanted_output(set, call);
-  if (call.argument("since"sv).is_string() && !tail.is_number()) {
-    bool more = leave_the_rest(output.out, since.out, most);
-    more |= leave_the_rest(output.err, since.err, most);
+  const bool in_parts = call.argument("since"sv).is_string() && !tail.is_number();
+  if (in_parts) {
+    const auto [out, err] = first_of_streams(output.out.text, output.err.text, most);
+    bool more = leave_the_rest(output.out, since.out, out);
+    more |= leave_the_rest(output.err, since.err, err);
     if (more) notes.push_back("more waits: ask again with since, or with tail for the last lines");
   }
   const bool exactly = set.options.full_results;
@@ -68134,9 +70609,28 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
       text = std::string(last_lines(text, count_of(tail)));
       missed[i] += before - text.size();
     }
-    text = set.executor.redact(exactly ? text : as_on_terminal(text));
-    missed[i] += cut_output(text, most);
+    OutputCounts counts;
+    counts.total_bytes = chunk.next;
+    if (!exactly && summarize_binary(text, counts, {}))
+      missed[i] = chunk.next - std::min(chunk.next, i == 0 ? since.out : since.err);
+    else
+      text = set.executor.redact(exactly ? text : as_on_terminal(text));
   }
+  const std::uint64_t before_cut[2] = {missed[0], missed[1]};
+  if (tail.is_number()) {
+    const auto [out, err] = last_of_streams(output.out.text, output.err.text, most);
+    missed[0] += leave_the_end(output.out.text, out);
+    missed[1] += leave_the_end(output.err.text, err);
+  } else {
+    cut_streams(output.out.text, output.err.text, most, missed);
+  }
+  bool is_short = false;
+  for (int i = 0; i < 2; ++i)
+    is_short |=
+        missed[i] > before_cut[i] && !in_parts && (tail.is_number() || chunks[i]->file.empty());
+  if (is_short)
+    notes.push_back(concat("not all of it fits into one answer; since \"%:%\" reads it in parts",
+                           {since.out, since.err}));
   shorten({&output.out.text, &output.err.text}, room_for_texts(call.max_result_bytes()),
           [&](const std::string& text, std::size_t omitted) {
             missed[&text == &output.err.text] += omitted;
@@ -68147,34 +70641,13 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
                                    chunk.file, chunk.file_bytes));
 }
 
-// The size that a call asks for: what it does not say is as in `otherwise`. The terminal checks it.
-TerminalSize size_asked(const mcp::Call& call, TerminalSize otherwise) {
-  const auto cells = [&call](std::string_view name, int value) {
-    const Json& asked = call.argument(name);
-    return asked.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(asked), INT_MAX))
-                             : value;
-  };
-  return {cells("rows"sv, otherwise.rows), cells("cols"sv, otherwise.cols)};
-}
-
-// What a call types: the text, then the keys.
-Expected<std::string> typed_text(ToolSet& set, const mcp::Call& call) {
-  std::string text = argument_text(call, "input");
-  const Json& keys = call.argument("keys"sv);
-  if (keys.size() == 0) return text;
-  const auto screen = set.jobs.screen(argument_text(call, "shell_id"));
-  if (!screen) return screen.failure();
-  std::vector<std::string> names;
-  for (const Json& key : keys.items()) names.push_back(key.as_string());
-  auto bytes = key_bytes(names, *screen);
-  if (!bytes) return bytes.failure();
-  return text + *bytes;
-}
-
 // The screen in place of both streams.
 void put_screen(ToolSet& set, const mcp::Call& call, const TerminalScreen& screen, Json& object) {
   std::string text = set.executor.redact(screen.text);
-  cut_output(text, std::min(wanted_output(set, call), room_for_texts(call.max_result_bytes())));
+  std::string none;
+  std::uint64_t dropped[2] = {};
+  cut_streams(text, none,
+              std::min(wanted_output(set, call), room_for_texts(call.max_result_bytes())), dropped);
   set_member(object, "screen", std::move(text));
   set_member(object, "cursor", concat("%:%", {screen.cursor_row, screen.cursor_col}));
 }
@@ -68196,6 +70669,15 @@ mcp::ToolResult answer_about(ToolSet& set, const std::string& id, const char* me
 
 CODEEXEC_INNER {
 
+TerminalSize size_asked(const mcp::Call& call, TerminalSize otherwise) {
+  const auto cells = [&call](std::string_view name, int value) {
+    const Json& asked = call.argument(name);
+    return asked.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(asked), INT_MAX))
+                             : value;
+  };
+  return {cells("rows"sv, otherwise.rows), cells("cols"sv, otherwise.cols)};
+}
+
 // A command that stays in the foreground gets no id, and may call `ended` twice.
 Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<void()>& ended) {
   const auto id = new_shared<std::string>();
@@ -68213,32 +70695,42 @@ Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<
   };
 }
 
+Expected<JobStatus> start_job(ToolSet& set, const mcp::Call& call, Command& command,
+                              Result& failure) {
+  command.background = true;
+  command.keep_input_open = true;
+  command.max_output = set.options.max_output;
+  let_ask(set, command, call);
+  Function<void()> ended;
+  if (!count_time(set, command, ended)) {
+    failure = refused_result(set, call, "running_time", set.use->refusal_of_command());
+    return make_error(ErrorCode::limit, "%", {failure.message});
+  }
+  const auto know_id = announce_end(call, ended);
+  command.on_end = keep_executor(set, ended);
+  auto job = set.jobs.start(command, &failure, &set.executor);
+  if (job)
+    know_id(job->id);
+  else
+    ended();
+  return job;
+}
+
 mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
-  command.background = true;
-  command.keep_input_open = true;
   if (call.argument("terminal"sv).as_bool())
     command.terminal = size_asked(call, TerminalSize());
   else if (call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number())
     return failed("rows and cols are the size of a terminal: ask for one with terminal");
-  command.max_output = set.options.max_output;
-  let_ask(set, command, call);
-  Function<void()> ended;
-  if (!count_time(set, command, ended))
-    return refuse(set, call, "running_time", set.use->refusal_of_command());
-  const auto know_id = announce_end(call, ended);
-  command.on_end = keep_executor(set, ended);
   Result failure;
-  auto job = set.jobs.start(command, &failure, &set.executor);
+  auto job = start_job(set, call, command, failure);
   if (!job) {
-    ended();
     const char* const what = failure.outcome == Outcome::refused
                                  ? "Command validation error: "
                                  : "Failed to start background shell: ";
     return failed(concat({what, job.error().message}), failure.rule);
   }
-  know_id(job->id);
   Json object;
   set_member(object, "shell_id", job->id);
   set_member(object, "status", name(job->state));
@@ -68258,7 +70750,8 @@ mcp::ToolResult get_background_shell_output(ToolSet& set, const mcp::Call& call)
       return failed(concat("since: % is not the `next` of an earlier answer for this shell",
                            {in_quotes(text.as_string())}));
   const char* ended_by = nullptr;
-  const auto waited = wait_as_asked(set, call, since, ended_by);
+  Json notes = Json::array();
+  const auto waited = wait_as_asked(set, call, since, ended_by, notes);
   if (!waited) return failed(waited.error().message);
   auto output = set.jobs.read(id, since.out, since.err);
   if (!output) return failed(output.error().message);
@@ -68266,7 +70759,6 @@ mcp::ToolResult get_background_shell_output(ToolSet& set, const mcp::Call& call)
   Expected<TerminalScreen> screen = TerminalScreen();
   if (wants_screen) screen = set.jobs.screen(id);
   if (!screen) return failed(screen.error().message);
-  Json notes = Json::array();
   std::uint64_t missed[2] = {};
   Json object;
   set_member(object, "shell_id", id);
@@ -68305,38 +70797,6 @@ mcp::ToolResult list_background_shells(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
-mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
-  const std::string& id = argument_text(call, "shell_id");
-  const auto typed = typed_text(set, call);
-  if (!typed) return failed(typed.error().message);
-  const std::string& input = *typed;
-  const TerminalSize size = size_asked(call, {0, 0});
-  if (size.rows != 0 || size.cols != 0)
-    if (auto ok = set.jobs.resize(id, size); !ok) return failed(ok.error().message);
-  if (!input.empty()) {
-    const auto written = set.jobs.write(id, input);
-    Command asked = command_of(call, "");
-    asked.caller.shell_id = id;
-    asked.input = input;
-    Result result;
-    result.command = script_of_argv({call.tool(), id});
-    result.work_dir = set.executor.workspace();
-    const bool refused = !written && written.error().code == ErrorCode::permission_denied;
-    result.outcome = refused ? Outcome::refused : Outcome::exited;
-    result.exit_code = written ? 0 : refused ? -1 : 1;
-    if (refused) result.rule = "input";
-    result.message = written.error().message;
-    set.executor.record(result, asked);
-    if (refused)
-      return failed(concat("Nothing was typed: %", {written.error().message}), result.rule);
-    if (!written) return failed(written.error().message);
-  }
-  if (call.argument("close_input"sv).as_bool()) {
-    if (auto ok = set.jobs.close_input(id); !ok) return failed(ok.error().message);
-  }
-  return answer_about(set, id, "written", input.size());
-}
-
 mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
   const std::string& id = argument_text(call, "shell_id");
   const auto was_running = set.jobs.kill(id);
@@ -68347,14 +70807,102 @@ mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
 
 }  // inner
 
+// tools/binary.cpp --------------------------------------------------------------------------------
+// Output that is no text: a line says what it is.
+//
+// The text of a stream has U+FFFD where its bytes were not UTF-8; kinds of files are known by what
+// is left of their first bytes.
+
+namespace {
+
+constexpr std::string_view replacement = "\xef\xbf\xbd";
+
+// In `begin` \xff stands for a byte that is not UTF-8.
+struct FileKind {
+  std::string_view begin;
+  std::string_view name;
+};
+constexpr FileKind file_kinds[] = {
+    {"\x7f\x45LF"sv, "an ELF program or library"},
+    {"\x1f\xff\b"sv, "gzip data"},
+    {"\xffPNG\r\n\x1a\n"sv, "a PNG image"},
+    {"\xff\xff\xff\xff\0\x10JFIF\0"sv, "a JPEG image"},
+    {"GIF87a"sv, "a GIF image"},
+    {"GIF89a"sv, "a GIF image"},
+    {"%PDF-"sv, "a PDF document"},
+    {"PK\x03\x04"sv, "a zip archive"},
+    {"BZh"sv, "bzip2 data"},
+    {"\xff\x37zXZ\0"sv, "xz data"},
+    {"(\xff/\xff"sv, "zstd data"},
+    {"7z\xff\xff'\x1c"sv, "a 7z archive"},
+    {"!<arch>\n"sv, "an ar archive"},
+    {"SQLite format 3\0"sv, "an SQLite database"},
+    {"\0asm"sv, "WebAssembly"},
+    {"RIFF"sv, "RIFF data, as WAV and WebP are"},
+    {"OggS"sv, "Ogg data"},
+    {"ID3"sv, "MP3 audio"},
+};
+
+// What is shorter costs little, and may be a few bytes of another encoding.
+constexpr std::size_t least_binary = 64;
+
+// As many bytes as the table has, each U+FFFD as there.
+std::string beginning_of(std::string_view text) {
+  constexpr std::size_t longest = 16;
+  std::string begin;
+  while (!text.empty() && begin.size() < longest) {
+    const bool is_bad = starts_with(text, replacement);
+    begin += is_bad ? '\xff' : text[0];
+    text.remove_prefix(is_bad ? replacement.size() : 1);
+  }
+  return begin;
+}
+
+// Of a text of which so many characters stand for no text; of a known kind there may be fewer, as
+// such files hold names and other texts.
+bool is_no_text(std::string_view text, bool is_known_kind) {
+  if (text.size() < least_binary) return false;
+  constexpr std::string_view usual = "\t\n\v\f\r\b\a\x1b";
+  std::size_t odd = 0;
+  std::size_t all = 0;
+  for (std::size_t at = 0; at < text.size(); ++at, ++all) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (starts_with(text.substr(at, replacement.size()), replacement)) {
+      ++odd;
+      at += replacement.size() - 1;
+    } else if (c < 0x20 && usual.find(text[at]) == std::string_view::npos) {
+      ++odd;
+    }
+  }
+  return odd * (is_known_kind ? 20 : 5) > all;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+bool summarize_binary(std::string& text, OutputCounts& counts, std::string_view how_to_see) {
+  const std::string begin = beginning_of(text);
+  std::string_view what;
+  for (const FileKind& kind : file_kinds)
+    if (starts_with(begin, kind.begin)) what = kind.name;
+  if (!is_no_text(text, !what.empty())) return false;
+  if (what.empty()) what = "binary data";
+  text = concat("(%, % bytes, not shown%)\n", {what, counts.total_bytes, how_to_see});
+  counts.dropped_bytes = counts.total_bytes;
+  return true;
+}
+
+}  // inner
+
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_72
+#endif  // CODEEXEC_GROUP_79
 
-#if !defined(CODEEXEC_GROUP_73) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_80) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS))
-#define CODEEXEC_GROUP_73
+#define CODEEXEC_GROUP_80
 
 // tools/tool_texts_internal.hpp -------------------------------------------------------------------
 // The texts of tools: a row for each tool, and in it a row for each parameter.
@@ -68378,6 +70926,7 @@ enum class Takes : char {
   from_0,    // a whole number
   from_1,
   truth,
+  edits,  // a list of what FileEdit has
 };
 
 struct ToolParameter {
@@ -68389,7 +70938,7 @@ struct ToolParameter {
 
 // A name in braces in a description is replaced by its value.
 struct ToolText {
-  static constexpr std::size_t most_parameters = 9;
+  static constexpr std::size_t most_parameters = 10;
 
   const char* name;
   const char* title;
@@ -68450,10 +70999,10 @@ mcp::Tool tool_of(const NameTable& texts, std::size_t row, const ToolFacts& fact
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_73
+#endif  // CODEEXEC_GROUP_80
 
-#if !defined(CODEEXEC_GROUP_74) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_74
+#if !defined(CODEEXEC_GROUP_81) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_81
 
 // tools/catalogue.cpp -----------------------------------------------------------------------------
 // The tools as clients see them.
@@ -68478,21 +71027,23 @@ constexpr ToolRow tool_rows[] = {
       "Run a command",
       ToolEffect::runs,
       "Runs a shell command and returns its exit code, stdout and stderr. Blocks until it ends or "
-      "its timeout passes (default {default}). Then everything it started is killed, also what `&` "
-      "or nohup left in the background{instead}. `cd` and `export` carry on only to commands of "
-      "the same session_id.",
+      "its timeout passes (default {default}){sooner}. Then everything it started is killed, also "
+      "what `&` or nohup left in the background{instead}. `cd`, variables and functions carry on "
+      "only to commands of the same session_id.",
       {{"command", Takes::required_text, "For {shell}"},
        {"timeout", Takes::seconds, "Seconds, not milliseconds, at most {most_seconds}."},
        {"work_dir", Takes::text, "Default, and base of relative paths: the workspace.", "cwd"},
        {"session_id", Takes::text,
         "Any name of A-Z a-z 0-9 . _ -; without work_dir it starts where the last one ended."},
+       {"session_live", Takes::truth,
+        "Types the command into one shell that the session keeps in a terminal; \"\": waits on."},
        {"run_in_background_after", Takes::seconds,
         "Seconds ({background}) after which it goes on in the background, without a timeout unless "
         "given."},
        {"encoding", Takes::encoding, "base64: for binary output."},
-       {"max_output", Takes::from_1, "Bytes per stream, at most {most_bytes}."},
+       {"max_output", Takes::from_1, "Bytes of output, at most {most_bytes}."},
        // write_background_shell calls it input.
-       {"stdin", Takes::text, "Default: empty.", "input"},
+       {"stdin", Takes::text, "Default: empty, or open with run_in_background_after.", "input"},
        {"idle_timeout", Takes::seconds, "Seconds of silence that end it."}}}},
     {execute_code,
      {"execute_code",
@@ -68553,7 +71104,8 @@ constexpr ToolRow tool_rows[] = {
       {{"shell_id", Takes::required_text},
        {"input", Takes::text},
        {"keys", Takes::texts,
-        "For a terminal: enter, tab, escape, up, pagedown, f1, ctrl-c, alt-x and such."},
+        "ctrl-c, SIGTERM and such; for a terminal also enter, tab, escape, up, pagedown, f1, "
+        "alt-x."},
        {"close_input", Takes::truth, "Its input ends then."},
        {"rows", Takes::from_1, "Another size for its terminal."},
        {"cols", Takes::from_1}}},
@@ -68576,7 +71128,7 @@ constexpr ToolRow tool_rows[] = {
       "Reads a text file, or part of it. Images come as images.",
       {{"file_path", Takes::required_text, "Absolute, or relative to the workspace."},
        {"offset", Takes::from_0, "Counted from 0."},
-       {"count", Takes::from_0, "Default: as many as fit."},
+       {"count", Takes::from_0},
        {"unit", Takes::unit, "Default: lines."},
        {"encoding", Takes::encoding}}}},
     {write_file,
@@ -68587,21 +71139,35 @@ constexpr ToolRow tool_rows[] = {
       {{"file_path", Takes::required_text},
        {"content", Takes::required_text},
        {"encoding", Takes::encoding}}}},
+    {edit_file,
+     {"edit_file",
+      "Edit a file",
+      ToolEffect::runs,
+      "Replaces exact texts.",
+      {{"file_path", Takes::required_text}, {"edits", Takes::edits}}}},
     {list_files,
      {"list_files",
       "List a directory",
       ToolEffect::reads,
       "Lists what a directory holds.",
-      {{"path", Takes::text, "Default: the workspace."},
-       {"depth", Takes::from_1, "Levels to go down; default: 1."}}}},
+      {{"path", Takes::text, "Default: the workspace."}, {"depth", Takes::from_1}}}},
+    {search_files,
+     {"search_files",
+      "Search files",
+      ToolEffect::reads,
+      "Finds lines in files.",
+      {{"pattern", Takes::required_text},
+       {"path", Takes::text},
+       {"glob", Takes::text},
+       {"context", Takes::from_0},
+       {"files_only", Takes::truth}}}},
     {read_docstring,
      {"read_docstring",
       "Read a docstring",
       ToolEffect::reads,
-      "Reads the docstring of a Python function, class, method (Class.method) or module, without "
-      "running it.",
+      "Reads a Python docstring; nothing is run.",
       {{"file_path", Takes::required_text},
-       {"function_name", Takes::text, "Dotted; empty: the module."}}}},
+       {"function_name", Takes::text, "As Class.method; empty: the module."}}}},
 };
 
 constexpr auto packed_tools = pack_names<ToolTextSource<tool_rows>>();
@@ -68634,6 +71200,10 @@ std::string tool_value(std::string_view name, const Executor& executor,
     return concat("default: %", {options.run_in_background_after == no_limit
                                      ? std::string("never")
                                      : seconds_text(options.run_in_background_after)});
+  if (name == "sooner"sv)
+    return options.answer_within.count() <= 0 ? std::string()
+                                              : concat("; after % it may go on in the background",
+                                                       {count_of_seconds(options.answer_within)});
   return is_disabled(options, "start_background_shell"sv)
              ? ""
              : ": for that there is start_background_shell";
@@ -68646,9 +71216,14 @@ SharedError no_such_tool(std::string_view name) {
                     {in_quotes(name), nearest.suggestion()});
 }
 
+// Of each edit, with the names that other tools for it have.
+constexpr ToolParameter edit_fields[] = {{"old_text", Takes::required_text, "", "old_string"},
+                                         {"new_text", Takes::required_text, "", "new_string"},
+                                         {"all", Takes::truth, "", "replace_all"}};
+
 void set_type(mcp::Parameter& parameter, Takes takes) {
-  parameter.nullable = takes != Takes::required_text;
-  parameter.required = takes == Takes::required_text;
+  parameter.required = takes == Takes::required_text || takes == Takes::edits;
+  parameter.nullable = !parameter.required;
   parameter.type = mcp::ParameterType::string;
   switch (takes) {
     case Takes::text:
@@ -68675,6 +71250,16 @@ void set_type(mcp::Parameter& parameter, Takes takes) {
       break;
     case Takes::truth:
       parameter.type = mcp::ParameterType::boolean;
+      break;
+    case Takes::edits:
+      parameter.type = mcp::ParameterType::array;
+      parameter.items = mcp::ParameterType::object;
+      for (const ToolParameter& field : edit_fields) {
+        mcp::Parameter& part = parameter.fields.emplace_back();
+        part.name = field.name;
+        part.other_name = field.other_name;
+        set_type(part, field.takes);
+      }
       break;
   }
 }
@@ -68752,8 +71337,9 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
       const auto set = choose(call, entry.in_folder);
       if (!set) return failed("the call was cancelled"sv);
       std::string no = set->use->refusal_of_call(call.tool());
-      if (!no.empty()) return refuse(*set, call, "calls_per_minute", std::move(no));
-      return entry.handler(*set, call);
+      return as_read(set->options, no.empty()
+                                       ? entry.handler(*set, call)
+                                       : refuse(*set, call, "calls_per_minute", std::move(no)));
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }
@@ -68953,6 +71539,7 @@ const char* wanted_shape(Option::Kind kind, const Json& value) {
     case Option::whole_or_0:
     case Option::decimal:
     case Option::seconds:
+    case Option::seconds_or_0:
       return value.is_number() ? nullptr : "a number";
     case Option::variables:
       if (value.is_array()) return nullptr;
@@ -69038,8 +71625,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
     say(text,
-        "execute_command runs shell commands, by default in %. They have no terminal. Of each "
-        "stream % bytes are shown, the beginning and the end%",
+        "execute_command runs shell commands, by default in %. They have no terminal. Of "
+        "long output % bytes are shown, the beginning and the end%",
         {to_utf8(executor.workspace()), options.max_output,
          settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."});
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)
@@ -69171,11 +71758,7 @@ class BlockSum {
   std::size_t blocks_ = 0;
 };
 
-}  // namespace
-
-CODEEXEC_INNER {
-
-mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
+Expected<std::vector<CodeBlock>> blocks_of(const mcp::Call& call) {
   const std::string& code = argument_text(call, "code");
   const std::string& language = argument_text(call, "language");
   std::vector<CodeBlock> blocks;
@@ -69183,32 +71766,56 @@ mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
   const std::string inferred = language.empty() ? infer_language(code) : language;
   if (inferred.empty() || inferred == "markdown") blocks = extract_code(code);
   if (blocks.empty() && inferred == "markdown")
-    return failed("there is no fenced block in this Markdown"sv);
+    return make_error(ErrorCode::invalid_argument, "there is no fenced block in this Markdown");
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
-    return failed(concat("there are % code blocks, and one call runs % at most",
-                         {blocks.size(), most_blocks}));
+    return make_error(ErrorCode::limit, "there are % code blocks, and one call runs % at most",
+                      {blocks.size(), most_blocks});
+  return blocks;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
+  const auto found = blocks_of(call);
+  if (!found) return failed(found.error().message);
+  const std::vector<CodeBlock>& blocks = *found;
   CodeOptions options;
   options.languages = set.options.languages;
   options.remove_unnamed = true;
   options.command = command_of(call, "");
   options.command.cancel = call.cancel_token();
-  options.command.max_output = wanted_output(set, call);
+  const std::size_t most = wanted_output(set, call);
+  bound_output(options.command, most);
   listen(options.command, call, {}, &set.executor);
   let_ask(set, options.command, call);
   const auto timeout = options.command.timeout;
   BlockSum sum(set.executor, set.options, options.command);
+  Function<void()> ended;
+  JobStatus job;  // of the block that goes on in the background
+  options.run = [&](Command& command, Result& result) {
+    job = run_for_call(set, call, command, no_limit, ended);
+    result = job.id.empty() ? job.result : output_so_far(set, job, *command.max_output, nullptr);
+    return job.id.empty();
+  };
   bool going_on = true;
   for (std::size_t i = 0; i < blocks.size() && going_on; ++i) {
     options.command.timeout = timeout;
-    Function<void()> ended;
     if (!count_time(set, options.command, ended)) {
       sum.add(refused_result(set, call, "running_time", set.use->refusal_of_command()));
       break;
     }
     CodeResult run = run_code(set.executor, {blocks[i]}, options);
-    ended();
-    for (Result& result : run.results) name_tool(set.options, result);
+    if (!run.goes_on) ended();
+    if (run.goes_on && i + 1 < blocks.size())
+      run.results.back().notes.push_back(
+          concat("it is block % of %: those after it were not run", {i + 1, blocks.size()}));
+    for (Result& result : run.results) {
+      name_tool(set.options, result);
+      add_next_step(set, options.command, result);
+    }
     going_on = run.succeeded;
     sum.add(std::move(run));
   }
@@ -69218,7 +71825,10 @@ mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
   Result& all = sum.result();
   set.tell(all.notes);
   show_as_on_terminal(set.options, all, &set.executor);
-  Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()));
+  cut_result(set.options, most, all);
+  const bool is_running = !job.id.empty();
+  Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()), is_running);
+  if (is_running) set_member(object, "shell_id", job.id);
   if (full || files.size() > 0) {
     set_member(object, "code_file", files.size() > 0 ? files[0] : Json());
     set_member(object, "files", std::move(files));
@@ -69233,17 +71843,70 @@ mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
 // The tool execute_command.
 //
 // With run_in_background_after, the command runs as a background command from its start, and the
-// call waits for it that long:
+// call waits for it that long. So it is with answer_within, but for the timeouts of the command,
+// which are those of the foreground:
 //
-//   run() in the foreground        -> ended                    -> result_json()
-//   shells.run(), ended in time    -> as in the foreground     -> result_json()
-//   shells.run(), still running    -> a background command     -> running_json(), with its shell_id
+//   run() in the foreground      -> ended                  -> result_json()
+//   jobs.run(), ended in time    -> as in the foreground   -> result_json()
+//   jobs.run(), still running    -> a background command   -> output_so_far(), with its shell_id
 
 namespace {
 
-// The keys of a result for a command that still runs: its output so far, success true, and no exit
-// code.
-Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::size_t room) {
+// Cuts the output to what the answer has: text, or in base64 the bytes of `raw`.
+void show_output(ToolSet& set, Result& result, RawOutput* raw, std::size_t most, bool is_running) {
+  if (raw) {
+    raw->fit(most, result);
+    note_rest(set.options, result, is_running);
+  } else {
+    show_as_on_terminal(set.options, result, &set.executor, "; encoding base64 gives its bytes"sv);
+    fit_output(set.options, most, result, is_running);
+  }
+}
+
+// What is to be known of a command that goes on: until when, and what can be done with it.
+std::string note_of_job(const ToolSet& set, const JobStatus& job) {
+  const Result& result = job.result;
+  std::string note = concat("the command goes on in the background as %", {job.id});
+  if (result.timeout != no_limit)
+    append_all(note, ", for % in all", {count_of_seconds(result.timeout)});
+  const auto has_tool = [&set](std::string_view tool) { return !is_disabled(set.options, tool); };
+  if (has_tool("get_background_shell_output"sv))
+    note += "; get_background_shell_output gives what it prints, with wait_for \"exit\" at its end";
+  if (has_tool("write_background_shell"sv))
+    note += job.takes_input ? "; write_background_shell types into it and sends ctrl-c"
+                            : "; it has no input, but write_background_shell sends it ctrl-c";
+  if (has_tool("kill_background_shell"sv)) note += "; kill_background_shell ends it";
+  return note;
+}
+
+// How long a command of this call stays in the foreground, of one that would stay for `asked`. With
+// no_limit it is run there. `keeps_timeouts`: it is only the client that does not wait for longer.
+std::chrono::milliseconds time_in_foreground(const ToolSet& set, const mcp::Call& call,
+                                             const Command& command,
+                                             std::chrono::milliseconds asked,
+                                             bool& keeps_timeouts) {
+  const std::chrono::milliseconds most =
+      call.wants_progress() ? no_limit : time_to_answer(set, call);
+  const ExecutorOptions& usual = set.executor.options();
+  keeps_timeouts = asked == no_limit;
+  if (!keeps_timeouts) return std::min(asked, most);
+  const auto longest = std::min(command.timeout.value_or(usual.timeout), usual.max_timeout);
+  const bool may_move = longest > most && longest <= set.options.jobs.max_timeout &&
+                        usual.max_concurrent == 0 &&
+                        !is_disabled(set.options, "get_background_shell_output"sv);
+  return may_move ? most : no_limit;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::chrono::milliseconds time_to_answer(const ToolSet& set, const mcp::Call& call) {
+  const std::chrono::milliseconds most = set.options.answer_within;
+  return call.runs_as_task() || most.count() <= 0 ? no_limit : most;
+}
+
+Result output_so_far(ToolSet& set, const JobStatus& job, std::size_t most, RawOutput* raw) {
   Result so_far = job.result;
   if (const auto read = set.jobs.read(job.id)) {
     const JobOutput& output = *read;
@@ -69258,29 +71921,59 @@ Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::siz
     so_far.out_counts.file_bytes = output.out.file_bytes;
     so_far.err_counts.file_bytes = output.err.file_bytes;
   }
-  show_as_on_terminal(set.options, so_far, &set.executor);
-  fit_output(set.options, most, so_far);
+  show_output(set, so_far, raw, most, true);
   so_far.wall_time = job.duration;
-  std::string note = concat("the command goes on in the background as %", {job.id});
-  if (!is_disabled(set.options, "get_background_shell_output"sv))
-    note += "; get_background_shell_output gives what it prints";
-  if (!is_disabled(set.options, "kill_background_shell"sv))
-    note += "; kill_background_shell ends it";
-  so_far.notes.push_back(note);
+  so_far.notes.push_back(note_of_job(set, job));
+  return so_far;
+}
+
+JobStatus run_for_call(ToolSet& set, const mcp::Call& call, Command& command,
+                       std::chrono::milliseconds foreground, Function<void()>& ended) {
+  bool keeps_timeouts = false;
+  const auto time = time_in_foreground(set, call, command, foreground, keeps_timeouts);
+  JobStatus run;
+  if (time == no_limit) {
+    run.result = set.executor.run(command);
+  } else {
+    const auto know_id = announce_end(call, ended);
+    command.on_end = [next = std::move(command.on_end),
+                      keep = keep_executor(set, ended)](const Result& result) {
+      next(result);
+      keep(result);
+    };
+    run = set.jobs.run(command, time, &set.executor, keeps_timeouts);
+    if (!run.id.empty()) know_id(run.id);
+  }
+  // One that never started, for whatever reason, has not called it.
+  if (run.id.empty()) ended();
+  return run;
+}
+
+}  // inner
+
+namespace {
+
+// The keys of a result for a command that still runs: its output so far, success true, and no exit
+// code.
+Json running_json(ToolSet& set, const JobStatus& job, RawOutput* raw, std::size_t most,
+                  std::size_t room) {
+  Result so_far = output_so_far(set, job, most, raw);
   set.tell(so_far.notes);
   Json object = result_json(set.options, so_far, room, true);
   set_member(object, "shell_id", job.id);
   return object;
 }
 
-// Runs a command that may go on in the background, and announces its end if it does.
-JobStatus run_announced(ToolSet& set, const mcp::Call& call, Command& command,
-                        std::chrono::milliseconds foreground, Function<void()>& ended) {
-  const auto know_id = announce_end(call, ended);
-  command.on_end = keep_executor(set, ended);
-  JobStatus run = set.jobs.run(command, foreground, &set.executor);
-  if (!run.id.empty()) know_id(run.id);
-  return run;
+Json ended_json(ToolSet& set, const Command& command, Result& result, RawOutput* raw,
+                std::size_t most, std::size_t room) {
+  set.tell(result.notes);
+  // In base64 stderr is bytes, so that the closing message becomes a note.
+  const std::string closing = raw ? closing_message(result) : std::string();
+  if (!closing.empty()) result.notes.push_back(closing);
+  add_next_step(set, command, result);
+  name_tool(set.options, result);
+  show_output(set, result, raw, most, false);
+  return result_json(set.options, result, room);
 }
 
 void put_session(const ToolSet& set, const Command& command, const Json& id, Json& object) {
@@ -69296,6 +71989,7 @@ void put_session(const ToolSet& set, const Command& command, const Json& id, Jso
 CODEEXEC_INNER {
 
 mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
+  if (call.argument("session_live"sv).as_bool()) return execute_live(set, call);
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
@@ -69307,8 +72001,9 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   }
   const std::string moved = leave_closed_folder(set, command);
   const std::size_t most = wanted_output(set, call);
-  command.max_output = most;
-  command.input = argument_text(call, "stdin");
+  bound_output(command, most);
+  const Json& input = call.argument("stdin"sv);
+  command.input = input.as_string();
   std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
@@ -69320,36 +72015,21 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   listen(command, call, raw, &set.executor);
   let_ask(set, command, call);
   std::chrono::milliseconds foreground = set.options.run_in_background_after;
-  if (const Json& seconds = call.argument("run_in_background_after"sv); seconds.is_number())
+  if (const Json& seconds = call.argument("run_in_background_after"sv); seconds.is_number()) {
     foreground = milliseconds_of(seconds);
+    // Who wants it in the background may want to type into it. All others end their input at once.
+    command.keep_input_open = !input.is_string();
+  }
   command.background = foreground != no_limit;
   Function<void()> ended;
   if (!count_time(set, command, ended))
     return refuse(set, call, "running_time", set.use->refusal_of_command());
-  JobStatus run;
-  if (command.background) {
-    run = run_announced(set, call, command, foreground, ended);
-  } else {
-    run.result = set.executor.run(command);
-  }
+  JobStatus run = run_for_call(set, call, command, foreground, ended);
   const bool goes_on = !run.id.empty();
-  // One that never started, for whatever reason, has not called it.
-  if (!goes_on) ended();
   add_note(run.result.notes, "%", {moved});
-  Json object;
-  if (!goes_on) {
-    set.tell(run.result.notes);
-    // In base64 stderr is bytes, so that the closing message becomes a note.
-    const std::string closing = raw ? closing_message(run.result) : std::string();
-    if (!closing.empty()) run.result.notes.push_back(closing);
-    name_tool(set.options, run.result);
-    show_as_on_terminal(set.options, run.result, &set.executor);
-    fit_output(set.options, most, run.result);
-    object = result_json(set.options, run.result, room);
-  } else {
-    object = running_json(set, run, most, room);
-  }
-  if (raw) raw->put(object, run.result);
+  Json object = goes_on ? running_json(set, run, raw.get(), most, room)
+                        : ended_json(set, command, run.result, raw.get(), most, room);
+  if (raw) raw->put(object);
   put_session(set, command, session_id, object);
   return answer_with(std::move(object));
 }
@@ -69417,19 +72097,19 @@ std::string_view option_for(std::string_view in_library, Rows<OptionName> names)
   return {};
 }
 
-// Models write for bash, and its start takes half a millisecond more than that of dash.
-Expected<void> settle_shell(ServerConfig& config) {
+// Models write for bash, and its start takes half a millisecond more than that of dash. What is at
+// other places is not known yet, but each has a sh.
+void settle_shell(ServerConfig& config) {
   std::string& shell = config.local.shell;
-  if (shell != "auto") return {};
-  if (config.use != Option::local)
-    return make_error(ErrorCode::invalid_argument,
-                      "shell: auto looks for programs of this host; name the path of one that is "
-                      "where the commands run, such as /bin/bash");
-  shell = "/bin/sh";
+  if (shell != usual_shell) return;
+  shell = LocalOptions().shell;
+  if (config.use != Option::local) return;
   for (const char* const bash : {"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash",
                                  "/opt/homebrew/bin/bash", "/run/current-system/sw/bin/bash"})
-    if (shell == "/bin/sh" && is_program(bash)) shell = bash;
-  return {};
+    if (is_program(bash)) {
+      shell = bash;
+      return;
+    }
 }
 
 }  // namespace
@@ -69448,7 +72128,7 @@ Expected<void> settle_options(ServerConfig& config) {
       if (auto ok = feature->settle(config); !ok) return ok;
   if (!(config.use & Option::commands)) return {};
 
-  if (auto ok = settle_shell(config); !ok) return ok;
+  settle_shell(config);
   if (auto ok = settle_folders(config); !ok) return ok;
   // Background commands keep more than one answer shows.
   if (config.max_output < 1024 || config.max_output > local.max_output)
@@ -69510,6 +72190,7 @@ ServerConfig::ServerConfig(std::initializer_list<const ServerFeature*> of_server
     : features(server_features(of_server)) {
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   local.kill_grace = std::chrono::milliseconds(300);
+  local.shell = usual_shell;
   local.timeout = std::chrono::milliseconds(0);  // not given: the default, or max_timeout if less
   options.add(server_options());
   for (const Feature* const feature : features) {
@@ -69610,7 +72291,7 @@ std::vector<std::string> choices_of(const Option& option, const ServerConfig& co
 }  // inner
 
 // tools/file_tools.cpp ----------------------------------------------------------------------------
-// The tools that read, write and list files.
+// The tools that read, write, edit, list and search files.
 //
 // Files checks each path by the rules of the executor. Secrets are masked in what a reply shows,
 // and each call is put on the audit log, like a command.
@@ -69621,8 +72302,11 @@ namespace {
 void record_file(const ToolSet& set, const mcp::Call& call, bool done, const Error& error,
                  const std::string& content = {}) {
   Result result;
-  result.command = script_of_argv(
-      {call.tool(), argument_text(call, call.tool() == "list_files" ? "path" : "file_path")});
+  std::vector<std::string> words = {call.tool()};
+  for (const char* const name : {"file_path", "pattern", "path"})
+    if (const Json& value = call.argument(name); value.is_string())
+      words.push_back(value.as_string());
+  result.command = script_of_argv(words);
   result.work_dir = set.executor.workspace();
   result.outcome = Outcome::exited;
   result.exit_code = 0;
@@ -69655,7 +72339,9 @@ mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call) {
     range.offset = count_of(offset);
   if (const Json& count = call.argument("count"sv); count.is_number())
     range.count = count_of(count);
-  // A byte takes at most 13 of a reply, see bytes_in_reply().
+  else if (!set.options.full_results)
+    range.max_bytes = set.options.max_output / 4 * 3;  // in base64 it is max_output
+  // A byte takes at most 13 of a reply.
   range.max_bytes = std::min(range.max_bytes, call.max_result_bytes() / 16);
   const std::string& asked = argument_text(call, "file_path");
   const auto read = set.files.read(asked, range);
@@ -69721,6 +72407,26 @@ mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
+mcp::ToolResult edit_file(ToolSet& set, const mcp::Call& call) {
+  const Json& asked = call.argument("edits"sv);
+  std::vector<FileEdit> edits;
+  for (const Json& item : asked.items())
+    edits.push_back(
+        {item["old_text"sv].as_string(), item["new_text"sv].as_string(), item["all"sv].as_bool()});
+  const auto edited = set.files.edit(argument_text(call, "file_path"), edits);
+  record_file(set, call, edited.has_value(), edited.error(), asked.dump());
+  if (!edited) return failed_here(set, edited.error());
+  if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_read(edited->path);
+  Json object;
+  set_member(object, "success", true);
+  set_member(object, "file_path", shown_path(set, edited->path));
+  set_member(object, "replaced", edited->replaced);
+  std::string diff = set.executor.redact(edited->diff);
+  shorten({&diff}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
+  set_member(object, "diff", std::move(diff));
+  return answer_with(std::move(object));
+}
+
 // Entries that do not fit into the reply are left out from the end, and `more` is true.
 mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path"sv);
@@ -69731,28 +72437,55 @@ mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call) {
       set.files.list(path.is_string() ? path.as_string() : ".", static_cast<std::size_t>(levels));
   record_file(set, call, list.has_value(), list.error());
   if (!list) return failed_here(set, list.error());
-  std::size_t room = room_for_texts(call.max_result_bytes());
+  // A reply holds the JSON twice, and of some characters three times as many bytes.
+  std::size_t room = room_for_texts(call.max_result_bytes()) / 4;
+  if (!set.options.full_results) room = std::min(room, set.options.max_output);
   Json entries = Json::array();
   bool more = list->more;
   for (const FileEntry& entry : list->entries) {
-    constexpr std::size_t for_the_rest = 256;
-    const std::string name_shown = shown_path(set, entry.path);
-    const std::size_t size = bytes_in_reply(name_shown) + for_the_rest;
-    more = more || size > room;
-    if (size > room) break;
-    room -= size;
     Json shown_entry;
-    set_member(shown_entry, "path", name_shown);
+    set_member(shown_entry, "path", shown_path(set, entry.path));
     set_member(shown_entry, "type", name(entry.type));
     set_member(shown_entry, "size", entry.size);
     set_member(shown_entry, "modified", entry.modified);
     if (entry.closed) set_member(shown_entry, "closed", true);
+    const std::size_t size = shown_entry.dump().size() + 1;
+    more = more || size > room;
+    if (size > room) break;
+    room -= size;
     entries.push_back(std::move(shown_entry));
   }
   Json object;
   set_member(object, "path", shown_path(set, list->path));
   set_member(object, "entries", std::move(entries));
+  if (list->ignored > 0) set_member(object, "ignored", list->ignored);
   set_member(object, "more", more);
+  return answer_with(std::move(object));
+}
+
+mcp::ToolResult search_files(ToolSet& set, const mcp::Call& call) {
+  FileSearch search;
+  search.pattern = argument_text(call, "pattern");
+  search.glob = argument_text(call, "glob");
+  if (const Json& context = call.argument("context"sv); context.is_number())
+    search.context = static_cast<std::size_t>(std::min<std::uint64_t>(count_of(context), 100));
+  search.files_only = call.argument("files_only"sv).as_bool();
+  search.max_matches = 500;
+  search.max_bytes = std::min(std::size_t{16} << 10, call.max_result_bytes() / 16);
+  search.cancel = call.cancel_token();
+  const std::string& path = argument_text(call, "path");
+  const auto found = set.files.search(path.empty() ? "." : path, search);
+  record_file(set, call, found.has_value(), found.error());
+  if (!found) return failed_here(set, found.error());
+  Json object;
+  set_member(object, "path", shown_path(set, found->path));
+  set_member(object, "matches", found->matches);
+  set_member(object, "text", set.executor.redact(to_utf8(found->text)));
+  const std::pair<const char*, std::uint64_t> left_out[] = {
+      {"ignored", found->ignored}, {"binary", found->binary}, {"unreadable", found->unreadable}};
+  for (const auto& [name, count] : left_out)
+    if (count > 0) set_member(object, name, count);
+  set_member(object, "more", found->more);
   return answer_with(std::move(object));
 }
 
@@ -69782,6 +72515,223 @@ mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call) {
   set_member(object, "function_name", function);
   set_member(object, "docstring", std::move(text));
   return answer_with(std::move(object));
+}
+
+}  // inner
+
+// tools/hands.cpp ---------------------------------------------------------------------------------
+// The tool write_background_shell: what is done to a command that runs in the background.
+//
+// Text and keys become steps, which are all made before the first is carried out: of a call with a
+// mistake nothing is. What a key is depends on the command:
+//
+//   key          on a terminal               otherwise
+//   ctrl-c       typed: the terminal makes   SIGINT
+//   ctrl-\       signals of them             SIGQUIT
+//   ctrl-d       typed                       the end of its input
+//   enter        typed                       a newline
+//   SIGTERM ...  that signal                 that signal
+//   others       typed                       there are none
+
+namespace {
+
+// A row for each signal that a key may be. SIGKILL is left to kill_background_shell, which ends
+// what has left the group of the command, too.
+struct SignalKey {
+  std::string_view name;
+  int number;
+};
+constexpr SignalKey signal_keys[] = {
+    {"SIGINT", SIGINT},     {"SIGTERM", SIGTERM}, {"SIGHUP", SIGHUP},
+    {"SIGQUIT", SIGQUIT},   {"SIGUSR1", SIGUSR1}, {"SIGUSR2", SIGUSR2},
+    {"SIGWINCH", SIGWINCH}, {"SIGSTOP", SIGSTOP}, {"SIGCONT", SIGCONT},
+};
+// Keys that are signals for a command without a terminal.
+constexpr SignalKey control_keys[] = {{"ctrl-c", SIGINT}, {"ctrl-\\", SIGQUIT}};
+
+// Null: it is none of them. Case does not matter.
+const SignalKey* find_key(const SignalKey* begin, const SignalKey* end, std::string_view key) {
+  const std::string wanted = in_lower_case(key);
+  for (; begin != end; ++begin)
+    if (in_lower_case(begin->name) == wanted) return begin;
+  return nullptr;
+}
+
+// Text, or a signal, or the end of the input.
+struct HandStep {
+  std::string text = {};
+  int signal = 0;
+  bool ends_input = false;
+};
+
+// What one call does to one command.
+class Hands {
+ public:
+  Hands(ToolSet& set, const mcp::Call& call)
+      : set_(set), call_(call), id_(argument_text(call, "shell_id")) {}
+
+  mcp::ToolResult act() {
+    const auto job = set_.jobs.status(id_);
+    if (!job) return failed(job.error().message);
+    job_ = *job;
+    screen_ = set_.jobs.screen(id_);
+    if (auto ok = plan(); !ok) return failed(ok.error().message);
+    const TerminalSize size = size_asked(call_, {0, 0});
+    const bool resizes = size.rows != 0 || size.cols != 0;
+    if (resizes)
+      if (auto ok = set_.jobs.resize(id_, size); !ok) return failed(ok.error().message);
+    for (const HandStep& step : steps_)
+      if (auto ok = carry_out(step); !ok)
+        return failed(ok.error().message, refused_ ? "input" : "");
+    return answer(!resizes && steps_.empty());
+  }
+
+ private:
+  HandStep& add_step() { return steps_.emplace_back(); }
+
+  void type(std::string_view text) {
+    if (text.empty()) return;
+    const bool goes_on = !steps_.empty() && !steps_.back().text.empty();
+    (goes_on ? steps_.back() : add_step()).text += text;
+  }
+
+  Expected<void> plan() {
+    type(argument_text(call_, "input"));
+    for (const Json& key : call_.argument("keys"sv).items())
+      if (auto ok = plan_key(key.as_string()); !ok) return ok;
+    if (call_.argument("close_input"sv).as_bool()) add_step().ends_input = true;
+    return {};
+  }
+
+  Expected<void> plan_key(const std::string& key) {
+    const SignalKey* signal = find_key(std::begin(signal_keys), std::end(signal_keys), key);
+    if (!signal && !screen_)
+      signal = find_key(std::begin(control_keys), std::end(control_keys), key);
+    if (signal) {
+      add_step().signal = signal->number;
+      return {};
+    }
+    if (screen_) {
+      const auto bytes = key_bytes({key}, *screen_);
+      if (!bytes) return bytes.failure();
+      type(*bytes);
+      return {};
+    }
+    const std::string name = in_lower_case(key);
+    if (name == "enter") {
+      type("\n"sv);
+    } else if (name == "ctrl-d") {
+      add_step().ends_input = true;
+    } else {
+      return make_error(ErrorCode::invalid_argument, "there is no key % without a terminal: %",
+                        {in_quotes(key), keys_without_terminal()});
+    }
+    return {};
+  }
+
+  static std::string keys_without_terminal() {
+    std::string names = "keys are ctrl-c, ctrl-\\, ctrl-d (the end of its input), enter";
+    for (const SignalKey& signal : signal_keys) append_all(names, {", ", signal.name});
+    return names;
+  }
+
+  Expected<void> carry_out(const HandStep& step) {
+    if (step.ends_input) return set_.jobs.close_input(id_);
+    if (step.signal != 0) return send(step.signal);
+    auto written = set_.jobs.write(id_, step.text);
+    refused_ = !written && written.error().code == ErrorCode::permission_denied;
+    record_hand(set_, call_, {call_.tool(), id_}, step.text, written ? "" : written.error().message,
+                refused_);
+    if (written) {
+      written_ += step.text.size();
+    } else if (refused_) {
+      return with_prefix("Nothing was typed: ", {}, written.error());
+    } else if (job_.state == JobState::running && !job_.takes_input) {
+      return make_error(ErrorCode::io, "Nothing was typed: %", {input_text()});
+    }
+    return written;
+  }
+
+  Expected<void> send(int number) {
+    const std::string name(name_of(number));
+    const auto sent = set_.jobs.signal(id_, number);
+    if (!sent) return sent.failure();
+    const std::string problem =
+        *sent ? std::string() : concat("background shell % has ended", {in_quotes(id_)});
+    record_hand(set_, call_, {call_.tool(), id_, name}, {}, problem, false);
+    if (!*sent) return make_error(ErrorCode::io, "%", {problem});
+    sent_.push_back(name);
+    return {};
+  }
+
+  static std::string_view name_of(int number) {
+    for (const SignalKey& signal : signal_keys)
+      if (signal.number == number) return signal.name;
+    return {};
+  }
+
+  // Why it has no input.
+  std::string input_text() const {
+    return job_.keeps_input
+               ? "its input is closed, by itself or by close_input; ctrl-c and signals reach it"
+               : "its input was ended at its start; ctrl-c and signals reach it. A command has one "
+                 "with start_background_shell, or execute_command with run_in_background_after "
+                 "and without stdin";
+  }
+
+  // What can be done with it, for a call that does nothing.
+  std::string abilities() const {
+    if (screen_) return "it has a terminal: input and all keys are typed there";
+    return concat("%; %",
+                  {job_.takes_input ? "its input is open" : input_text(), keys_without_terminal()});
+  }
+
+  mcp::ToolResult answer(bool has_asked_nothing) {
+    const auto now = set_.jobs.status(id_);
+    if (!now) return failed(now.error().message);
+    Json object;
+    set_member(object, "shell_id", id_);
+    set_member(object, "status", name(now->state));
+    set_member(object, "written", written_);
+    if (!sent_.empty()) set_member(object, "signals", list_of(sent_));
+    const bool runs = now->state == JobState::running;
+    if (runs && !now->takes_input) set_member(object, "input", "closed");
+    if (runs && has_asked_nothing) set_member(object, "message", abilities());
+    return answer_with(std::move(object));
+  }
+
+  ToolSet& set_;
+  const mcp::Call& call_;
+  const std::string& id_;
+  JobStatus job_ = JobStatus();
+  Expected<TerminalScreen> screen_ = TerminalScreen();  // an error: it has none
+  std::vector<HandStep> steps_ = {};
+  std::size_t written_ = 0;
+  std::vector<std::string> sent_ = {};
+  bool refused_ = false;
+};
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void record_hand(ToolSet& set, const mcp::Call& call, const std::vector<std::string>& words,
+                 std::string_view input, const std::string& problem, bool refused) {
+  Command asked = command_of(call, "");
+  asked.caller.shell_id = words[1];
+  asked.input = input;
+  Result result;
+  result.command = script_of_argv(words);
+  result.work_dir = set.executor.workspace();
+  result.outcome = refused ? Outcome::refused : Outcome::exited;
+  result.exit_code = problem.empty() ? 0 : refused ? -1 : 1;
+  if (refused) result.rule = "input";
+  result.message = problem;
+  set.executor.record(result, asked);
+}
+
+mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
+  return Hands(set, call).act();
 }
 
 // tools/help.cpp ----------------------------------------------------------------------------------
@@ -69912,6 +72862,542 @@ std::string rules_text() {
     add_wrapped(text, rule.description, name_width);
   }
   return text;
+}
+
+}  // inner
+
+// tools/idioms.cpp --------------------------------------------------------------------------------
+// What a plain sh takes for something else than bash does, and reports no error.
+//
+//   echo {1..3}, &> log, $'a\tb', ((i=1))   the two readings of the script have other commands
+//   echo -e, read -a, printf %q             options that a plain sh lacks
+//   source f; echo done                     commands that it lacks, where the script goes on
+//   $RANDOM                                 variables that are empty there
+//
+// The script is read as both shells would, by the parser that the policy uses: what stands in
+// quotes, comments and here-documents is no command.
+
+namespace {
+
+// A command as it would run, and where it stands in the script.
+struct ReadCommand {
+  std::string text = {};
+  std::size_t begin = 0;
+  std::size_t end = 0;
+};
+
+// As far as two readings of it may differ.
+std::string reading_of(const shell::Command& command) {
+  std::string text;
+  for (const shell::Assignment& assignment : command.assignments)
+    append_all(text, {assignment.name, "=", assignment.value.text, "\n"});
+  for (const shell::Word& word : command.words) append_all(text, {word.text, "\n"});
+  for (const shell::Redirection& redirection : command.redirections)
+    append_all(text, {static_cast<int>(redirection.kind), " ", redirection.fd, " ",
+                      redirection.target.text, "\n"});
+  if (command.background) text += '&';
+  return text;
+}
+
+bool has_option_letter(std::string_view word, std::string_view letters) {
+  return starts_with(word, "-") && word.find_first_of(letters) != word.npos;
+}
+
+bool names_word(const shell::Command& command, std::string_view wanted) {
+  for (const shell::Word& word : command.words)
+    if (word.text == wanted) return true;
+  return false;
+}
+
+// $(<file), and what bash alone takes for a connection.
+bool redirects_as_bash(const shell::Command& command) {
+  for (const shell::Redirection& redirection : command.redirections) {
+    const std::string_view target = redirection.target.text;
+    if (starts_with(target, "/dev/tcp/") || starts_with(target, "/dev/udp/")) return true;
+  }
+  return command.words.empty() && command.assignments.empty() && !command.compound &&
+         command.depth > 0 && command.redirections.size() == 1 &&
+         command.redirections[0].kind == shell::Redirection::Kind::read;
+}
+
+// Whether a plain sh lacks the command, or the option that it is given.
+bool is_of_bash(const shell::Command& command) {
+  if (redirects_as_bash(command)) return true;
+  if (command.words.empty()) return false;
+  const std::string_view name = command.words[0].text;
+  const std::string_view first =
+      command.words.size() > 1 ? std::string_view(command.words[1].text) : std::string_view();
+  if (is_any(name, "source", "[[", "((", "let", "declare", "typeset", "pushd", "popd", "dirs",
+             "shopt", "mapfile", "readarray", "disown", "builtin", "enable", "caller", "compgen"))
+    return true;
+  // What follows the letters is text: `echo -e` prints its own option.
+  if (name == "echo")
+    return has_option_letter(first, "eE") && first.find_first_not_of("-neE") == first.npos;
+  if (name == "read") return has_option_letter(first, "aNntsdiue");
+  if (name == "printf") return first == "-v" || first.find("%q") != first.npos;
+  if (name == "export") return has_option_letter(first, "fn");
+  if (name == "wait") return first == "-n";
+  if (name == "type") return has_option_letter(first, "tpaPf");
+  if (name == "kill") return starts_with(first, "-SIG");
+  if (name == "trap")
+    return names_word(command, "ERR") || names_word(command, "DEBUG") ||
+           names_word(command, "RETURN");
+  if (name == "test" || name == "[") return names_word(command, "==");
+  return false;
+}
+
+// Variables that bash sets and a plain sh does not.
+constexpr const char* variables_of_bash[] = {
+    "RANDOM",   "SRANDOM",    "SECONDS",      "UID",           "EUID",     "HOSTNAME",
+    "OSTYPE",   "HOSTTYPE",   "MACHTYPE",     "BASH_VERSION",  "BASHPID",  "BASH_SOURCE",
+    "FUNCNAME", "PIPESTATUS", "EPOCHSECONDS", "EPOCHREALTIME", "DIRSTACK",
+};
+static_assert(std::size(variables_of_bash) <= 32);
+
+// Those that a word has and nothing in the script sets, a bit each. Other names may have the same
+// numbers.
+std::uint32_t variables_in(const shell::Word& word) {
+  std::uint32_t found = 0;
+  for (const std::uint16_t number : word.unset)
+    for (std::size_t i = 0; number != 0 && i < std::size(variables_of_bash); ++i)
+      if (hash_of_name(variables_of_bash[i]) == number) found |= std::uint32_t{1} << i;
+  return found;
+}
+
+// Of a value that is assigned only its text says what it is made of.
+std::uint32_t variables_in(const shell::Command& command, std::string_view script) {
+  std::uint32_t found = 0;
+  for (const shell::Word& word : command.words) found |= variables_in(word);
+  for (const shell::Redirection& redirection : command.redirections)
+    found |= variables_in(redirection.target);
+  for (const shell::Assignment& assignment : command.assignments) {
+    const shell::Word& value = assignment.value;
+    if (value.known() || value.begin > value.end || value.end > script.size()) continue;
+    const std::string_view text = script.substr(value.begin, value.end - value.begin);
+    for (std::size_t i = 0; i < std::size(variables_of_bash); ++i)
+      if (text.find(variables_of_bash[i]) != text.npos) found |= std::uint32_t{1} << i;
+  }
+  return found;
+}
+
+struct Reading {
+  std::vector<ReadCommand> commands = {};
+  std::size_t of_bash = std::string::npos;  // the first that a plain sh lacks
+  std::uint32_t variables = 0;
+  shell::Outcome outcome = {};
+};
+
+Reading read_as(shell::Dialect dialect, std::string_view script) {
+  Reading reading;
+  shell::Options options;
+  options.dialect = dialect;
+  options.limits.max_text = std::size_t{1} << 20;
+  options.limits.max_commands = 4096;
+  reading.outcome = shell::walk(script, options, [&](const shell::Visit& visit) {
+    const shell::Command& command = visit.command;
+    if (reading.of_bash == std::string::npos && is_of_bash(command))
+      reading.of_bash = reading.commands.size();
+    reading.variables |= variables_in(command, script);
+    reading.commands.push_back({reading_of(command), command.begin, command.end});
+  });
+  return reading;
+}
+
+// Where one of these variables stands: $RANDOM, ${RANDOM}, $((RANDOM % 6)).
+std::size_t variable_of_bash(std::string_view script, std::uint32_t variables) {
+  constexpr std::string_view letters =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz0123456789"sv;
+  for (std::size_t row = 0; row < std::size(variables_of_bash); ++row) {
+    const std::string_view name = variables_of_bash[row];
+    const bool stands_in_a_word = (variables >> row & 1) != 0;
+    for (std::size_t at = script.find(name); at != script.npos; at = script.find(name, at + 1)) {
+      const std::string_view before = script.substr(0, at);
+      const std::string_view after = script.substr(at + name.size());
+      if (!after.empty() && letters.find(after[0]) != letters.npos) continue;
+      for (const std::string_view mark : {"$"sv, "${"sv})
+        if (stands_in_a_word && ends_with(before, mark)) return at - mark.size();
+      // Also in texts in quotes, where it is rare.
+      const std::size_t arithmetic = before.rfind("$((");
+      if (before.empty() || arithmetic == before.npos ||
+          letters.find(before.back()) != letters.npos)
+        continue;
+      if (before.find('\'', arithmetic) == before.npos &&
+          before.find("))", arithmetic) == before.npos)
+        return arithmetic;
+    }
+  }
+  return script.npos;
+}
+
+std::string excerpt_at(std::string_view script, std::size_t begin, std::size_t end) {
+  constexpr std::size_t longest = 60;
+  begin = std::min(begin, script.size());
+  const std::string_view text = script.substr(begin, std::max(end, begin) - begin);
+  const std::string_view line = text.substr(0, text.find('\n'));
+  return printable(utf8_prefix(line, longest)) + (line.size() > longest ? "..." : "");
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+std::string bash_idiom_in(std::string_view script) {
+  const Reading bash = read_as(shell::Dialect::bash, script);
+  if (!bash.outcome.complete) return {};
+  const auto shown = [&](const ReadCommand& command) {
+    return excerpt_at(script, command.begin, command.end);
+  };
+  if (bash.of_bash != std::string::npos) return shown(bash.commands[bash.of_bash]);
+  if (const std::size_t at = variable_of_bash(script, bash.variables); at != std::string_view::npos)
+    return excerpt_at(script, at, script.find_first_of(" \t;\"'&|)/", at));
+  if (!bash.outcome.dialect_dependent) return {};
+  const Reading plain = read_as(shell::Dialect::posix, script);
+  if (!plain.outcome.complete || plain.commands.size() != bash.commands.size())
+    return excerpt_at(script, 0, script.size());
+  // To bash `time` is a word of the language, and to others a program that does the same.
+  for (std::size_t i = 0; i < bash.commands.size(); ++i)
+    if (plain.commands[i].text != bash.commands[i].text &&
+        plain.commands[i].text != "time\n" + bash.commands[i].text)
+      return shown(bash.commands[i]);
+  return {};
+}
+
+}  // inner
+
+// tools/live.cpp ----------------------------------------------------------------------------------
+// Sessions that are one shell in a terminal, which lives on between the calls.
+//
+// A command is typed as one line, and judged as what is typed. What the terminal gets until the
+// next prompt is its output. The prompt is a sequence that terminals do not show, with a number
+// that nothing else prints, so that nothing is guessed:
+//
+//   ESC ] 7770 ; FOLDER ; NUMBER ; EXIT CODE BEL
+//
+//   state     what happens                               next
+//   none      a shell starts, until its first prompt     ready, or a failure
+//   ready     a command is typed                         running
+//   running   the prompt comes                           ready: its result
+//             the timeout passes: ctrl-c is typed        ready; or running, if it does not listen
+//             silence                                    running: the output so far, and its id
+//             the call is cancelled: ctrl-c is typed     running
+//             another command                            running: refused
+//             an empty command                           running: waits on
+//             the shell ends                             none: the exit code of the shell
+//
+// What programs read and print in between goes by the tools of background shells, as the shell is
+// one of them. Memory: what the executor keeps of one stream; a line is typed once and not kept.
+
+namespace {
+
+// How long a shell has for its first prompt, and a program to end after ctrl-c.
+constexpr std::chrono::milliseconds first_prompt_wait = std::chrono::seconds(10);
+constexpr std::chrono::milliseconds interrupt_wait = std::chrono::seconds(2);
+
+// A line of a terminal may have 4,095 bytes.
+constexpr std::size_t longest_typed_line = 3000;
+
+// The first one that starts. Nothing that is typed is shown: the caller knows it. One script for
+// both would be judged by what each of them may read.
+// The prompt is not in the environment from the start: bash removes it when it runs a script.
+constexpr const char* shell_scripts[] = {
+    "stty -echo; PS1='%' PS2= HISTFILE= exec bash --noprofile --norc --noediting -i",
+    "stty -echo; PS1='%' PS2= exec sh -i"};
+
+constexpr std::string_view prompt_begin = "\x1b]7770;";
+
+// What stands in a prompt.
+struct Prompt {
+  std::size_t begin = 0;  // bytes of the text before it, and behind it
+  std::size_t end = 0;
+  std::string folder = {};
+  int exit_code = 0;
+};
+
+// The last prompt in what the terminal got.
+std::optional<Prompt> find_prompt(std::string_view text, std::string_view number) {
+  const std::string mark = concat({";", number, ";"});
+  const std::size_t at = text.rfind(mark);
+  if (at == std::string_view::npos) return std::nullopt;
+  Prompt prompt;
+  prompt.begin = text.rfind(prompt_begin, at);
+  if (prompt.begin == std::string_view::npos) return std::nullopt;
+  const std::size_t folder = prompt.begin + prompt_begin.size();
+  prompt.folder = text.substr(folder, at - folder);
+  const char* const end = text.data() + text.size();
+  const auto code = std::from_chars(text.data() + at + mark.size(), end, prompt.exit_code);
+  if (code.ec != std::errc() || code.ptr == end || *code.ptr != '\a') return std::nullopt;
+  prompt.end = static_cast<std::size_t>(code.ptr - text.data()) + 1;
+  return prompt;
+}
+
+// True for what a terminal and a shell there leave as it is, and answer with one prompt: a line of
+// printable ASCII, without what stands for an earlier line.
+bool can_be_typed(std::string_view script) {
+  if (script.size() > longest_typed_line || starts_with(script, "^"sv)) return false;
+  for (const char c : script)
+    if (c < ' ' || c > '~' || c == '!') return false;
+  return true;
+}
+
+// The line that is typed for a script: itself, or one that runs it, which the guard reads as well.
+std::string typed_line(std::string_view script) {
+  if (can_be_typed(script)) return concat({script, "\n"});
+  std::string text = "eval \"$(printf '";
+  std::size_t begin = 0;  // of its line
+  for (const char c : script) {
+    if (text.size() - begin > longest_typed_line) {
+      text += "'\\\n";
+      begin = text.size();
+      text += '\'';
+    }
+    if (c == '%' || c == '\\') {
+      text.append(2, c);
+    } else if (c < ' ' || c > '~' || c == '\'' || c == '!') {
+      const auto byte = static_cast<unsigned char>(c);
+      text += '\\';
+      for (const int digit : {byte >> 6, byte >> 3 & 7, byte & 7})
+        text += static_cast<char>('0' + digit);
+    } else {
+      text += c;
+    }
+  }
+  return text + "')\"\n";
+}
+
+// A terminal gets two bytes for each newline.
+std::string without_returns(std::string_view text) {
+  std::string lines;
+  for (std::size_t at = 0; at < text.size(); ++at)
+    if (text.substr(at, 2) != "\r\n"sv) lines += text[at];
+  return lines;
+}
+
+// A call that is about a session that lives.
+class LiveCall {
+ public:
+  LiveCall(ToolSet& set, const mcp::Call& call, LiveSession::State& session)
+      : set_(set),
+        call_(call),
+        session_(session),
+        command_(command_of(call, "command")),
+        begin_(Clock::now()),
+        silence_(command_.idle_timeout.value_or(usual_wait)) {
+    const ExecutorOptions& limits = set.executor.options();
+    timeout_ = std::min(command_.timeout.value_or(limits.timeout), limits.max_timeout);
+    interrupts_ = command_.timeout || !is_empty_script(command_.script);
+  }
+
+  mcp::ToolResult answer() {
+    if (command_.script.find('\0') != std::string::npos)
+      return refuse(set_, call_, "command", "A NUL cannot be typed");
+    if (auto ready = make_ready(); !ready) return failed(ready.error().message, rule_);
+    if (is_empty_script(command_.script)) {
+      if (!session_.running)
+        return refuse(set_, call_, "command", "The command is empty, and nothing runs");
+    } else {
+      if (session_.running) take_output(false);
+      if (session_.running)
+        return failed(
+            concat("its last command still runs: %. Wait with an empty command, or use "
+                   "write_background_shell with shell_id % (input, or keys ctrl-c)",
+                   {echoed(set_.options, session_.command), session_.shell_id}));
+      if (auto typed = type_command(); !typed)
+        return failed(concat("Nothing was typed: %", {typed.error().message}), rule_);
+    }
+    return wait_and_tell();
+  }
+
+ private:
+  // Leaves a shell that waits for a command or runs one.
+  Expected<void> make_ready() {
+    if (!session_.shell_id.empty()) {
+      const auto job = set_.jobs.status(session_.shell_id);
+      if (job && job->state == JobState::running) return {};
+      notes_.push_back(
+          "the shell of this session had ended: this is a new one, without its folder and "
+          "variables");
+    }
+    auto started = start_shell(shell_scripts[0]);
+    if (!started && started.error().code == ErrorCode::io) started = start_shell(shell_scripts[1]);
+    return started;
+  }
+
+  Expected<void> start_shell(const char* script) {
+    session_ = LiveSession::State();
+    session_.number = random_hex(16);
+    if (session_.number.empty()) return system_error(errno, "cannot get random bytes");
+    Command shell = command_of(call_, "");
+    shell.script = concat(script, {concat({prompt_begin, "$PWD;", session_.number, ";$?\a"})});
+    shell.timeout.reset();
+    shell.idle_timeout.reset();
+    shell.terminal = TerminalSize();
+    Result failure;
+    auto job = start_job(set_, call_, shell, failure);
+    rule_ = failure.rule;
+    if (!job) return with_prefix("the shell of the session did not start: ", {}, job.error());
+    session_.shell_id = job->id;
+    session_.running = true;
+    const auto end = wait_for_prompt(first_prompt_wait);
+    if (!end) return end.failure();
+    take_output(false);
+    if (!session_.running) return {};
+    (void)set_.jobs.kill(session_.shell_id);
+    session_ = LiveSession::State();
+    return make_error(ErrorCode::io, "the shell of the session did not show its prompt");
+  }
+
+  Expected<void> type_command() {
+    const std::string& script = command_.script;
+    const auto written = set_.jobs.write(session_.shell_id, typed_line(script));
+    const bool refused = !written && written.error().code == ErrorCode::permission_denied;
+    if (refused) rule_ = "input";
+    record_hand(set_, call_, {call_.tool(), session_.shell_id}, script,
+                written ? "" : written.error().message, refused);
+    if (!written) return written.failure();
+    session_.running = true;
+    session_.command = script;
+    return {};
+  }
+
+  Expected<Jobs::WaitEnd> wait_for_prompt(std::chrono::milliseconds time) {
+    Jobs::Wait until;
+    until.out = session_.next;
+    until.time = time;
+    until.cancel = call_.cancel_token();
+    auto pattern = Regex::compile(concat({";", session_.number, ";[0-9]+\a"}));
+    if (!pattern) return pattern.failure();
+    until.pattern = std::move(*pattern);
+    return set_.jobs.wait(session_.shell_id, until);
+  }
+
+  std::uint64_t printed() const {
+    const auto job = set_.jobs.status(session_.shell_id);
+    return job ? job->result.out_counts.total_bytes : 0;
+  }
+
+  std::chrono::milliseconds elapsed() const {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin_);
+  }
+
+  // Waits until the prompt comes, the shell or the call ends, or nothing was printed for so long.
+  Expected<Jobs::WaitEnd> wait() {
+    const std::chrono::milliseconds most = std::min(timeout_, time_to_answer(set_, call_));
+    for (;;) {
+      const std::uint64_t before = printed();
+      const std::chrono::milliseconds left = most - elapsed();
+      auto end = wait_for_prompt(std::min(left, silence_));
+      const bool is_over = left <= silence_ || printed() == before;
+      if (!end || *end != Jobs::WaitEnd::timed_out || is_over) return end;
+    }
+  }
+
+  Expected<Jobs::WaitEnd> interrupt() {
+    if (auto typed = set_.jobs.write(session_.shell_id, "\x03"); !typed) return typed.failure();
+    return wait_for_prompt(interrupt_wait);
+  }
+
+  mcp::ToolResult wait_and_tell() {
+    auto end = wait();
+    const bool late =
+        interrupts_ && end && *end == Jobs::WaitEnd::timed_out && elapsed() >= timeout_;
+    if (late || (end && *end == Jobs::WaitEnd::cancelled)) end = interrupt();
+    if (!end) return failed(end.error().message);
+    take_output(true);
+    if (late)
+      notes_.push_back(concat(
+          session_.running ? "after its timeout of % seconds ctrl-c was typed, and it still runs"
+                           : "after its timeout of % seconds ctrl-c was typed; the shell is still "
+                             "there, with its folder and variables",
+          {seconds_text(timeout_)}));
+    if (late) result_.outcome = Outcome::timed_out;
+    return tell();
+  }
+
+  // Takes what was printed; a prompt in it ends the command. `keep`: it is for the result.
+  void take_output(bool keep) {
+    const auto read = set_.jobs.read(session_.shell_id, session_.next);
+    if (!read) return;
+    const OutputChunk& chunk = read->out;
+    std::string text = chunk.text;
+    if (const auto prompt = find_prompt(text, session_.number)) {
+      session_.running = false;
+      session_.folder = prompt->folder;
+      result_.outcome = Outcome::exited;
+      result_.exit_code = prompt->exit_code;
+      text.erase(prompt->begin, prompt->end - prompt->begin);
+    }
+    const std::uint64_t size = chunk.next - session_.next;
+    session_.next = chunk.next;
+    if (!keep) return;
+    result_.out_counts.total_bytes = size;
+    result_.out_counts.dropped_bytes = chunk.missed;
+    result_.out_file = chunk.file;
+    result_.out_counts.file_bytes = chunk.file_bytes;
+    result_.out = set_.executor.redact(without_returns(text));
+    if (read->status.state == JobState::running) return;
+    ended_ = true;
+    result_.outcome = read->status.result.outcome;
+    result_.exit_code = read->status.result.exit_code;
+    result_.signal = read->status.result.signal;
+  }
+
+  mcp::ToolResult tell() {
+    const bool runs = session_.running && !ended_;
+    result_.command = set_.executor.redact(session_.command);
+    result_.work_dir = set_.executor.redact(to_utf8(session_.folder));
+    result_.timeout = timeout_;
+    result_.wall_time = elapsed();
+    if (ended_) notes_.push_back("the shell of the session has ended; the next command starts one");
+    if (runs)
+      notes_.push_back(concat(
+          "it still runs: wait with an empty command, or use write_background_shell with shell_id "
+          "% (input, or keys ctrl-c)",
+          {session_.shell_id}));
+    result_.notes = std::move(notes_);
+    if (!runs) add_next_step(set_, command_, result_);
+    show_as_on_terminal(set_.options, result_, &set_.executor);
+    fit_output(set_.options, wanted_output(set_, call_), result_, runs);
+    set_.tell(result_.notes);
+    Json object =
+        result_json(set_.options, result_, room_for_texts(call_.max_result_bytes()), runs);
+    if (runs) set_member(object, "shell_id", session_.shell_id);
+    set_member(object, "session_id", call_.argument("session_id"sv));
+    set_member(object, "session_work_dir", result_.work_dir);
+    if (ended_) session_ = LiveSession::State();
+    return answer_with(std::move(object));
+  }
+
+  ToolSet& set_;
+  const mcp::Call& call_;
+  LiveSession::State& session_;
+  const Command command_;
+  const Clock::time_point begin_;
+  const std::chrono::milliseconds silence_;
+  std::chrono::milliseconds timeout_{0};
+  bool interrupts_ = true;  // at the timeout; waiting on alone does not
+  std::string rule_ = {};   // of a refusal
+  std::vector<std::string> notes_ = {};
+  Result result_ = Result();
+  bool ended_ = false;  // the shell
+};
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+mcp::ToolResult execute_live(ToolSet& set, const mcp::Call& call) {
+  for (const char* const name : {"stdin", "encoding", "work_dir", "run_in_background_after"})
+    if (!call.argument(name).is_null())
+      return failed(
+          concat("% does not go with session_live: type cd, or use "
+                 "write_background_shell for input",
+                 {name}));
+  const std::string& id = argument_text(call, "session_id");
+  if (!is_session_id(id)) return failed("session_live needs a session_id: see its description"sv);
+  const LiveSession session = set.shared->live_sessions.of(id);
+  const std::unique_lock<std::mutex> lock(session->mutex, std::try_to_lock);
+  if (!lock) return failed("another call waits for this session"sv);
+  return LiveCall(set, call, session->state).answer();
 }
 
 }  // inner
@@ -70240,11 +73726,13 @@ double scaled_number(std::string_view digits, bool may_have_unit) {
 
 const char* set_number(std::string_view digits, Option::Kind kind, void* variable) {
   const bool is_size = kind == Option::byte_count || kind == Option::byte_count_or_0;
-  const bool may_be_0 = kind == Option::whole_or_0 || kind == Option::byte_count_or_0;
+  const bool may_be_0 =
+      kind == Option::whole_or_0 || kind == Option::byte_count_or_0 || kind == Option::seconds_or_0;
   const double number = scaled_number(digits, is_size);
-  if (kind == Option::seconds) {
-    if (!(number > 0) || number > 31536000.0)
-      return "a number of seconds greater than 0 and at most 31536000";
+  if (kind == Option::seconds || kind == Option::seconds_or_0) {
+    if (!(number > 0 || (number == 0 && may_be_0)) || number > 31536000.0)
+      return may_be_0 ? "a number of seconds, at most 31536000"
+                      : "a number of seconds greater than 0 and at most 31536000";
     *static_cast<std::chrono::milliseconds*>(variable) =
         std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(number * 1000.0)));
   } else if (kind == Option::decimal) {
@@ -70405,6 +73893,8 @@ constexpr Option of_limits(std::string_view name) {
 }
 
 constexpr Choice policy_values[] = {"strict", "compat"};
+constexpr Choice result_texts[] = {
+    {"auto", ResultText::automatic}, {"plain", ResultText::plain}, {"json", ResultText::json}};
 constexpr Choice sandbox_modes[] = {{"off", SandboxMode::off},
                                     {"best_effort", SandboxMode::best_effort},
                                     {"strict", SandboxMode::strict}};
@@ -70616,11 +74106,12 @@ constexpr Option server_rows[] = {
     Option::of<&ServerConfig::max_output>("max-output-size")
         .bytes()
         .value("SIZE")
-        .usual("30000")
+        .usual("24000")
         .in(Option::limits)
         .where(Option::commands)
         .often()
-        .help("shown per stream: its head and its tail. A call may ask for less (max_output)"),
+        .help("of a result, as it is sent. Of long output it has the head and the tail; a call may "
+              "ask for less (max_output)"),
     of_limits<&Limits::cpu_time>("limit-cpu")
         .value("SECONDS")
         .usual("no limit")
@@ -70739,13 +74230,12 @@ constexpr Option server_rows[] = {
               "where they have a HOME of their own"),
     of_local<&LocalOptions::shell>("shell")
         .value("PATH")
-        .usual("/bin/sh")
+        .usual(usual_shell)
         .in(Option::environment)
         .where(Option::commands)
-        .help(
-            "runs the commands. Any that knows -c, or auto: bash if there is one on this host, "
-            "and else /bin/sh. Tools name it to the model. The policy reads a script as both bash "
-            "and dash would"),
+        .help("runs the commands. Any that knows -c, or auto: bash if commands run on this host "
+              "and it has one, and else /bin/sh. Tools name it to the model. The policy reads a "
+              "script as both bash and dash would"),
     of_local<&LocalOptions::skills_dir>("local-skills-directory")
         .value("DIR")
         .in(Option::environment)
@@ -70759,6 +74249,15 @@ constexpr Option server_rows[] = {
         .often()
         .help("then it becomes a background shell. What a client still waits for then goes on "
               "without it waiting"),
+    of_tools<&ToolOptions::answer_within>("answer-within")
+        .or_0()
+        .value("SECONDS")
+        .usual("50")
+        .in(Option::background)
+        .where(Option::commands)
+        .help("what runs longer goes on in the background. This is for clients that give up by a "
+              "clock of their own; one that asked for progress waits. Timeouts stay in force. 0: "
+              "never"),
     Option::of<&ServerConfig::max_background_shells>("max-background-shells")
         .value("N")
         .usual("10")
@@ -70779,7 +74278,16 @@ constexpr Option server_rows[] = {
     of_tools<&ToolOptions::full_results>("full-results")
         .in(Option::background)
         .where(Option::commands)
-        .help("all keys of a result, and the whole command in it"),
+        .help("all keys of a result, and the whole command in it. Its text is JSON, then"),
+    Option::of<&ServerConfig::result_text>("result-text")
+        .value("FORM")
+        .usual("auto")
+        .in(Option::background)
+        .one_of(result_texts)
+        .help(
+            "auto: lines for the model, and an object for programs. Clients that are known to show "
+            "the model the object instead get the lines alone; plain: all clients do; json: the "
+            "text is the object, too"),
     of_local<&LocalOptions::audit_file>("audit-file")
         .value("FILE")
         .in(Option::records)
@@ -70850,11 +74358,136 @@ CODEEXEC_INNER {
 
 Rows<Option> server_options() { return server_rows; }
 
+}  // inner
+
 // tools/output.cpp --------------------------------------------------------------------------------
 // How much of an output an answer has, and where the rest is.
 //
 // The executor has cut an output to its max_output before, and keeps the whole in a file if it may.
-// Here it is cut once more for the answer, and a note names the file.
+// Here both streams are cut to the room of the answer, which counts bytes as they are sent, and a
+// note names the file. Clients cut once more what is long for them; docs/clients.md has what they
+// do. So the notes stand before the streams, and what is shown has fewer lines and bytes than those
+// clients show that cut off an end:
+//
+//   both streams fit       as they are
+//   one of them is short   the other one gets the rest of the room
+//   both are long          a quarter each
+
+namespace {
+
+// What a text takes of the room: its bytes in JSON, or more if its lines are short.
+class Measure {
+ public:
+  explicit Measure(std::size_t of_line) : of_line_(of_line) {}
+  void add(std::string_view text, std::size_t at) {
+    bytes_ += bytes_in_json(text, at);
+    if (text[at] == '\n') ++lines_;
+  }
+  std::size_t cost() const { return std::max(bytes_, lines_ * of_line_); }
+
+ private:
+  const std::size_t of_line_;  // the least that a line costs
+  std::size_t bytes_ = 0;
+  std::size_t lines_ = 0;
+};
+
+std::size_t cost_of(std::string_view text, std::size_t of_line) {
+  Measure all(of_line);
+  for (std::size_t at = 0; at < text.size(); ++at) all.add(text, at);
+  return all.cost();
+}
+
+// The first bytes that cost so much, up to the end of a line if that is not far.
+std::string_view head_within(std::string_view text, std::size_t room, std::size_t of_line) {
+  Measure so_far(of_line);
+  std::size_t size = 0;
+  for (; size < text.size(); ++size) {
+    so_far.add(text, size);
+    if (so_far.cost() > room) break;
+  }
+  const std::string_view head = utf8_prefix(text, size);
+  const std::size_t line_end = head.rfind('\n') + 1;  // npos + 1 is 0
+  return line_end > head.size() / 2 ? head.substr(0, line_end) : head;
+}
+
+std::string_view tail_within(std::string_view text, std::size_t room, std::size_t of_line) {
+  Measure so_far(of_line);
+  std::size_t size = 0;
+  for (; size < text.size(); ++size) {
+    so_far.add(text, text.size() - 1 - size);
+    if (so_far.cost() > room) break;
+  }
+  if (size == text.size()) return text;
+  const std::string_view tail = utf8_suffix(text, size);
+  const std::size_t line_end = tail.find('\n') + 1;
+  return line_end < tail.size() / 2 ? tail.substr(line_end) : tail;
+}
+
+// The least that a line costs in so much room: with the usual one, there are fewer than the 2,000
+// lines that opencode shows.
+std::size_t cost_of_line(std::size_t room) {
+  constexpr std::size_t least = 13;
+  const std::size_t usual = ToolOptions().max_output;
+  return least * std::min(room, usual) / usual;
+}
+
+// Bytes of the line that stands where the executor has cut, if it is in this text.
+std::size_t size_of_cut(std::string_view text) {
+  const std::size_t begin = text.find("\n... ("sv);
+  if (begin == std::string_view::npos) return 0;
+  constexpr std::string_view last = " bytes omitted) ...\n";
+  const std::size_t end = text.find(last, begin);
+  return end == std::string_view::npos ? 0 : end + last.size() - begin;
+}
+
+// Cuts a text to so much. Returns how many bytes it took out; the line in their place has them and
+// those that were dropped before.
+std::size_t cut_stream(std::string& text, std::size_t room, std::size_t of_line,
+                       std::uint64_t dropped) {
+  const std::string_view all = text;
+  const std::string_view head = head_within(all, room / 2, of_line);
+  const std::string_view tail = tail_within(all.substr(head.size()), room / 2, of_line);
+  const std::string_view middle = all.substr(head.size(), all.size() - head.size() - tail.size());
+  const std::size_t omitted = middle.size() - (dropped > 0 ? size_of_cut(middle) : 0);
+  text = concat("%%... (truncated: % bytes omitted) ...\n%",
+                {head, head.empty() || head.back() == '\n' ? "" : "\n", omitted + dropped, tail});
+  return omitted;
+}
+
+// What both streams may take of an answer.
+struct StreamRooms {
+  std::size_t out = 0;
+  std::size_t err = 0;
+};
+
+StreamRooms rooms_of(std::size_t out, std::size_t err, std::size_t room) {
+  const std::size_t quarter = room / 4;
+  if (out + err <= room) return {out, err};
+  if (err <= quarter) return {room - err, err};
+  if (out <= quarter) return {out, room - out};
+  return {quarter, quarter};
+}
+
+// The room of both streams together. A call that asks for less than usual gets so much; of more,
+// the rest of the answer takes its part.
+std::size_t room_of_streams(const ToolOptions& options, std::size_t most, Result& result) {
+  // Notes that are added later, and the fields of a session and a background command.
+  constexpr std::size_t for_what_follows = 1024;
+  std::string out;
+  std::string err;
+  out.swap(result.out);
+  err.swap(result.err);
+  Result rest = result;
+  const std::size_t size = result_json(options, rest, unbounded).dump().size() + for_what_follows;
+  out.swap(result.out);
+  err.swap(result.err);
+  const std::size_t all = std::max(most, ToolOptions().max_output);
+  return std::min(most, all - std::min(all, size));
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 std::size_t wanted_output(const ToolSet& set, const mcp::Call& call) {
   const Json& asked = call.argument("max_output"sv);
@@ -70864,19 +74497,57 @@ std::size_t wanted_output(const ToolSet& set, const mcp::Call& call) {
              : most;
 }
 
-std::size_t cut_middle(std::string& text, std::size_t most, std::string_view why) {
-  const std::string_view head = utf8_prefix(text, most / 2);
-  const std::string_view tail = utf8_suffix(text, most / 2);
-  const std::size_t omitted = text.size() - head.size() - tail.size();
-  text = concat("%\n... (truncated%: % bytes omitted) ...\n%", {head, why, omitted, tail});
-  return omitted;
+void bound_output(Command& command, std::size_t most) {
+  command.max_output = most;
+  command.spill_above = most / 4;
 }
 
-std::size_t cut_output(std::string& text, std::size_t most) {
-  // Text that was cut to so many bytes before has a line that says so.
-  constexpr std::size_t longest_line = 256;
-  if (text.size() <= most + longest_line) return 0;
-  return cut_middle(text, most, concat(", exceeded % bytes", {most}));
+void cut_streams(std::string& out, std::string& err, std::size_t room,
+                 std::uint64_t (&dropped)[2]) {
+  const std::size_t of_line = cost_of_line(room);
+  const StreamRooms cost = {cost_of(out, of_line), cost_of(err, of_line)};
+  const StreamRooms rooms = rooms_of(cost.out, cost.err, room);
+  if (cost.out > rooms.out) dropped[0] += cut_stream(out, rooms.out, of_line, dropped[0]);
+  if (cost.err > rooms.err) dropped[1] += cut_stream(err, rooms.err, of_line, dropped[1]);
+}
+
+std::pair<std::string_view, std::string_view> first_of_streams(std::string_view out,
+                                                               std::string_view err,
+                                                               std::size_t room) {
+  const std::size_t of_line = cost_of_line(room);
+  const StreamRooms rooms = rooms_of(cost_of(out, of_line), cost_of(err, of_line), room);
+  return {head_within(out, rooms.out, of_line), head_within(err, rooms.err, of_line)};
+}
+
+std::pair<std::string_view, std::string_view> last_of_streams(std::string_view out,
+                                                              std::string_view err,
+                                                              std::size_t room) {
+  const std::size_t of_line = cost_of_line(room);
+  const StreamRooms rooms = rooms_of(cost_of(out, of_line), cost_of(err, of_line), room);
+  return {tail_within(out, rooms.out, of_line), tail_within(err, rooms.err, of_line)};
+}
+
+void RawOutput::fit(std::size_t room, Result& result) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto size_in_base64 = [](const std::string& bytes) { return (bytes.size() + 2) / 3 * 4; };
+  const StreamRooms rooms = rooms_of(size_in_base64(out_), size_in_base64(err_), room);
+  out_.resize(std::min(out_.size(), rooms.out / 4 * 3));
+  err_.resize(std::min(err_.size(), rooms.err / 4 * 3));
+  result.out.clear();
+  result.err.clear();
+  // What a running command prints meanwhile is here first.
+  const auto count = [](OutputCounts& counts, std::uint64_t kept) {
+    counts.dropped_bytes = counts.total_bytes - std::min(counts.total_bytes, kept);
+  };
+  count(result.out_counts, out_.size());
+  count(result.err_counts, err_.size());
+}
+
+void RawOutput::put(Json& object) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  set_member(object, "stdout", to_base64(out_));
+  set_member(object, "stderr", to_base64(err_));
+  set_member(object, "encoding", "base64");
 }
 
 std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_t total,
@@ -70890,16 +74561,31 @@ std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_
   return note;
 }
 
-void fit_output(const ToolOptions& options, std::size_t most, Result& result) {
+void note_rest(const ToolOptions& options, Result& result, bool is_running) {
   for (const Stream stream : {Stream::out, Stream::err}) {
     const bool is_out = stream == Stream::out;
-    OutputCounts& counts = is_out ? result.out_counts : result.err_counts;
-    const std::string& file = is_out ? result.out_file : result.err_file;
-    counts.dropped_bytes += cut_output(is_out ? result.out : result.err, most);
-    if (counts.dropped_bytes > 0 || !file.empty())
+    const OutputCounts& counts = is_out ? result.out_counts : result.err_counts;
+    std::string& file = is_out ? result.out_file : result.err_file;
+    if (counts.dropped_bytes > 0) {
       result.notes.push_back(
           note_of_rest(options, stream, counts.total_bytes, file, counts.file_bytes));
+    } else if (!file.empty() && !is_running) {
+      ::unlink(file.c_str());
+      file.clear();
+    }
   }
+}
+
+void cut_result(const ToolOptions& options, std::size_t most, Result& result) {
+  std::uint64_t dropped[] = {result.out_counts.dropped_bytes, result.err_counts.dropped_bytes};
+  cut_streams(result.out, result.err, room_of_streams(options, most, result), dropped);
+  result.out_counts.dropped_bytes = dropped[0];
+  result.err_counts.dropped_bytes = dropped[1];
+}
+
+void fit_output(const ToolOptions& options, std::size_t most, Result& result, bool is_running) {
+  cut_result(options, most, result);
+  note_rest(options, result, is_running);
 }
 
 }  // inner
@@ -71083,6 +74769,123 @@ std::string note_of_no_project(const ServerConfig& config) {
 
 }  // inner
 
+// tools/readable.cpp ------------------------------------------------------------------------------
+// Results as lines that a model reads.
+//
+// Models pay for each escape of JSON, and clients cut long results at an end or in their middle. So
+// a result is made of lines, in the order of their weight:
+//
+//   exit code 1, after 12.3 s     how it ended, of a command
+//   note: stdout has 1988895 ...  short members, a line each
+//   stdout:                       texts, as they are
+//   ...
+//
+// Only texts have lines that others have written, so that what stands before them is ours.
+
+namespace {
+
+// Members of a command's result that its first line or a note says, or that the caller knows.
+bool is_said_elsewhere(std::string_view name) {
+  static constexpr auto names = NameSet{"command",          "execution_time",
+                                        "exit_code",        "outcome",
+                                        "output_held_open", "rule",
+                                        "signal",           "stderr_bytes",
+                                        "stderr_file",      "stderr_invalid_bytes",
+                                        "stderr_truncated", "stdout_bytes",
+                                        "stdout_file",      "stdout_invalid_bytes",
+                                        "stdout_truncated", "success",
+                                        "timed_out",        "work_dir"};
+  return names.has(name);
+}
+
+// Members that are texts, whatever is in them.
+bool is_text(std::string_view name) {
+  static constexpr auto names =
+      NameSet{"content", "diff", "docstring", "screen", "stderr", "stdout", "text"};
+  return names.has(name);
+}
+
+std::string how_it_ended(const Json& object) {
+  const std::string& outcome = object["outcome"sv].as_string();
+  std::string text = concat("exit code %", {object["exit_code"sv].as_integer()});
+  if (outcome == "running")
+    text = "still running";
+  else if (outcome == "timed_out")
+    text += ": timed out";
+  else if (outcome == "refused")
+    append_all(text, ": refused by the rule %", {object["rule"sv].as_string()});
+  else if (outcome != "exited" && outcome != "signaled" && !outcome.empty())
+    append_all(text, ": %", {outcome == "not_started" ? "not started" : outcome});
+  constexpr double worth_a_word = 1;
+  if (const double seconds = object["execution_time"sv].as_number(); seconds >= worth_a_word)
+    append_all(text, ", after % s", {Json(std::round(seconds * 10) / 10).dump()});
+  if (object["stdout"sv].as_string().empty() && object["stderr"sv].as_string().empty())
+    text += ", no output";
+  return text;
+}
+
+// A text of our own, or one of others that has no line of its own by a trick.
+void append_line(std::string& text, std::string_view name, const Json& value) {
+  const std::string& words = value.as_string();
+  const bool plain = value.is_string() && words == printable(words);
+  append_all(text, "%: %\n", {name, plain ? words : value.dump()});
+}
+
+// Characters that no client can show, such as NUL, by their number.
+void append_text(std::string& text, std::string_view name, std::string_view shown) {
+  append_all(text, "%:\n", {name});
+  for (const char byte : shown) {
+    const auto c = static_cast<unsigned char>(byte);
+    if ((c >= 0x20 && c != 0x7f) || c == '\n' || c == '\t' || c == '\r') {
+      text += byte;
+      continue;
+    }
+    text += "\\x";
+    append_hex(text, c);
+  }
+}
+
+std::string readable_text(const Json& object) {
+  const bool is_command = object.find("execution_time"sv) && object.find("stdout"sv);
+  std::string text;
+  if (is_command) text = how_it_ended(object) + '\n';
+  std::string blocks;
+  for (const Json::Member& member : object.members()) {
+    const Json& value = member.value;
+    const std::string& name = member.name;
+    if (value.is_null() || (is_command && is_said_elsewhere(name))) continue;
+    if (value.is_string() && is_text(name)) {
+      const bool is_stream = starts_with(name, "std"sv);
+      if (is_stream && value.as_string().empty()) continue;
+      if (!blocks.empty() && blocks.back() != '\n') blocks += '\n';
+      append_text(blocks, name, value.as_string());
+    } else if (name == "notes") {
+      for (const Json& note : value.items()) append_line(text, "note"sv, note);
+    } else if (value.is_array() && value.size() > 0 && value[0].is_object()) {
+      append_all(text, "%:\n", {name});
+      for (const Json& item : value.items()) append_all(text, "%\n", {item.dump()});
+    } else if (name != "success" || value.as_bool()) {
+      append_line(text, name, value);
+    }
+  }
+  text += blocks;
+  return text;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+mcp::ToolResult as_read(const ToolOptions& options, mcp::ToolResult result) {
+  if (options.json_text || options.full_results || !result.structured) return result;
+  for (Json& block : result.content)
+    if (block["type"sv].as_string() == "text")
+      block = mcp::text_block(readable_text(*result.structured));
+  return result;
+}
+
+}  // inner
+
 // tools/results.cpp -------------------------------------------------------------------------------
 // Results as JSON, within the bound of a reply.
 //
@@ -71241,24 +75044,49 @@ Json execution_schema() {
   return schema;
 }
 
-// Must agree with the escapes of Json::dump(), and with those of a text inside of a text.
+std::size_t bytes_in_json(std::string_view text, std::size_t at) {
+  const auto c = static_cast<unsigned char>(text[at]);
+  if (c == '"' || c == '\\' || c == '\n' || c == '\t' || c == '\r' || c == '\b' || c == '\f')
+    return 2;
+  if (c >= 0x20 && c < 0x7f) return 1;
+  const std::string_view rest = text.substr(at, 3);
+  const bool is_escaped = c < 0x20 || c == 0x7f || starts_with(rest, "\xc2\x85"sv) ||
+                          starts_with(rest, "\xe2\x80\xa8"sv) ||
+                          starts_with(rest, "\xe2\x80\xa9"sv);
+  return is_escaped ? 6 : 1;
+}
+
+}  // inner
+
+namespace {
+
+// Bytes that a text takes in a reply, which holds it twice: in the object, escaped once, and in the
+// text block, where it may be escaped once more: there each backslash of an escape and each quote
+// takes one byte more.
 std::size_t bytes_in_reply(std::string_view text) {
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const std::string_view rest = text.substr(i, 3);
-    if (c == '"' || c == '\\')
-      bytes += 2 + 4;
-    else if (c == '\n' || c == '\t' || c == '\r' || c == '\b' || c == '\f')
-      bytes += 2 + 3;
-    else if (c < 0x20 || c == 0x7f || starts_with(rest, "\xc2\x85"sv) ||
-             starts_with(rest, "\xe2\x80\xa8"sv) || starts_with(rest, "\xe2\x80\xa9"sv))
-      bytes += 6 + 7;
-    else
-      bytes += 1 + 1;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::size_t once = bytes_in_json(text, at);
+    const bool is_quoted = text[at] == '"' || text[at] == '\\';
+    bytes += 2 * once + (is_quoted ? 2 : once > 1 ? 1 : 0);
   }
   return bytes;
 }
+
+// Leaves half of a text, its head and its tail, and a line between that says why. Returns how many
+// bytes it took out.
+std::size_t cut_to_half(std::string& text) {
+  const std::string_view head = utf8_prefix(text, text.size() / 4);
+  const std::string_view tail = utf8_suffix(text, text.size() / 4);
+  const std::size_t omitted = text.size() - head.size() - tail.size();
+  text =
+      concat("%\n... (truncated to fit one reply: % bytes omitted) ...\n%", {head, omitted, tail});
+  return omitted;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
 
 void shorten(std::initializer_list<std::string*> texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut) {
@@ -71273,7 +75101,7 @@ void shorten(std::initializer_list<std::string*> texts, std::size_t room,
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
     // A further cut would take away less than the line that reports it adds.
     if (longest.size() <= longest_echo) return;
-    const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply"sv);
+    const std::size_t omitted = cut_to_half(longest);
     cut(longest, omitted);
   }
 }
@@ -71979,6 +75807,14 @@ void warn_of_confinement(const ServerConfig& config, const Executor& executor) {
              {printable(executor.workspace())}));
 }
 
+// The clients that show their model structuredContent in place of the text, or beside it, by the
+// beginning of their names. docs/clients.md says how they were asked.
+std::vector<std::string> text_only_clients(const ServerConfig& config) {
+  if (config.result_text == ResultText::plain) return {""};
+  if (config.result_text == ResultText::json || config.tools.full_results) return {};
+  return words_of({"claude-code", "codex-mcp-client", "qwen-cli-mcp-client"});
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
@@ -71992,6 +75828,7 @@ int serve_tools(const ServerConfig& config, std::string instructions, const Canc
   options.instructions = std::move(instructions);
   options.announced = shell_uris;
   options.ask_roots = config.takes_roots;
+  options.text_only_clients = text_only_clients(config);
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add(server); !ok) return fail(2, ok.error().message);
@@ -72020,6 +75857,7 @@ Expected<void> check_executor(const ServerConfig& config, const Executor& execut
 int serve(const ExecutorPointer& executor, ServerConfig& config, const CancelToken& stop) {
   ToolOptions& tools = config.tools;
   tools.max_output = static_cast<std::size_t>(config.max_output);
+  tools.json_text = config.result_text == ResultText::json;
   tools.jobs.max_running = static_cast<std::size_t>(config.max_background_shells);
   tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
   warn_of_confinement(config, *executor);
@@ -72137,6 +75975,325 @@ int server_main(int argc, char** argv, std::initializer_list<const ServerFeature
   if (const auto status = answer_of_features({ServerStep::settled, config})) return *status;
   return config.serve ? config.serve(config) : serve_commands(config);
 }
+
+// tools/steps.cpp ---------------------------------------------------------------------------------
+// The next step: what a caller can do after a result that is no success, in one sentence.
+//
+//   how it ended                                 the step                     function
+//   refused                                      in the refusal itself
+//   timed out                                    more time, the background    after_timeout()
+//   killed, or at the limit of memory            smaller parts                step_after()
+//   exit status 127                              where else the program is    missing_program()
+//   a text of `step_symptoms` in its output      that row's                   step_of_symptom()
+//   nothing printed, and nothing to read         give it an input             lacks_input()
+//   /bin/sh has read a script for bash           use bash                     bash_idiom_in()
+//
+// The output is hostile and may show any of these texts: the worst that follows is a sentence that
+// does not fit. Names are taken from it only as far as they are made of a few harmless characters.
+// Only the last 16 KiB of each stream are searched.
+
+namespace {
+
+enum class StepNeed : char { none, terminal, port, python_module, node_module, input };
+
+// What programs print, in lower case, and the step. With a need, the step is made for it.
+struct StepSymptom {
+  const char* printed;
+  const char* step;
+  StepNeed need = StepNeed::none;
+};
+constexpr StepSymptom step_symptoms[] = {
+    {"address already in use", "", StepNeed::port},
+    {"eaddrinuse", "", StepNeed::port},
+    {"only one usage of each socket address", "", StepNeed::port},
+    {"no module named", "", StepNeed::python_module},
+    {"cannot find module '", "", StepNeed::node_module},
+    {"cannot find package '", "", StepNeed::node_module},
+    {"eoferror: eof when reading a line", "", StepNeed::input},
+    {"terminal is dumb, but editor unset",
+     "no editor can be used here: give the text by an option, as in `git commit -m TEXT`"},
+    {"[y/n] abort", "nobody answers questions here: use the option that answers them, such as -y"},
+    {"could not read username", "no password can be typed here: the user has to give git access"},
+    {"terminal prompts disabled", "no password can be typed here: the user has to give git access"},
+    {"host key verification failed",
+     "nobody can confirm the key of that host here: the user has to connect to it once"},
+    {"no space left on device", "the disk is full: `df -h .` and `du -sh *` say by what"},
+    {"argument list too long", "give the names by `find ... -exec ... {} +` or `xargs`"},
+    {"not a tty", "", StepNeed::terminal},
+    {"not a terminal", "", StepNeed::terminal},
+    {"not from a terminal", "", StepNeed::terminal},
+    {"not to a terminal", "", StepNeed::terminal},
+    {"input device is not a tty", "", StepNeed::terminal},
+    {"inappropriate ioctl for device", "", StepNeed::terminal},
+    {"must be run from a terminal", "", StepNeed::terminal},
+    {"no tty present", "", StepNeed::terminal},
+    {"a terminal is required", "", StepNeed::terminal},
+    {"cannot open /dev/tty", "", StepNeed::terminal},
+    {"error opening terminal", "", StepNeed::terminal},
+    {"setupterm: could not find terminal", "", StepNeed::terminal},
+    {"memoryerror", "it got no more memory: do the work in smaller parts"},
+    {"std::bad_alloc", "it got no more memory: do the work in smaller parts"},
+    {"cannot allocate memory", "it got no more memory: do the work in smaller parts"},
+    {"javascript heap out of memory", "it got no more memory: do the work in smaller parts"},
+};
+
+// Programs that are often missing, and what does the same. `needs`: the program that does it.
+struct Substitute {
+  const char* missing;
+  const char* needs;
+  const char* instead;
+};
+constexpr Substitute substitutes[] = {
+    {"python", "python3", "python3"},
+    {"pip", "python3", "python3 -m pip"},
+    {"pip3", "python3", "python3 -m pip"},
+    {"node", "nodejs", "nodejs"},
+    {"rg", "grep", "grep -rnE"},
+    {"ag", "grep", "grep -rnE"},
+    {"fd", "find", "find . -name"},
+    {"fdfind", "find", "find . -name"},
+    {"tree", "find", "find . -maxdepth 2"},
+    {"bat", "cat", "cat"},
+    {"jq", "python3", "python3 -m json.tool, or python3 -c"},
+    {"xxd", "od", "od -An -tx1"},
+    {"hexdump", "od", "od -An -tx1"},
+    {"ifconfig", "ip", "ip addr"},
+    {"netstat", "ss", "ss -ltnp"},
+    {"lsof", "ss", "ss -ltnp"},
+    {"nslookup", "getent", "getent hosts"},
+    {"dig", "getent", "getent hosts"},
+    {"host", "getent", "getent hosts"},
+    {"wget", "curl", "curl -LO"},
+    {"curl", "wget", "wget -O -"},
+    {"unzip", "python3", "python3 -m zipfile -e"},
+    {"zip", "python3", "python3 -m zipfile -c"},
+    {"make", "gmake", "gmake"},
+    {"gcc", "cc", "cc"},
+    {"clang", "cc", "cc"},
+};
+
+// Python's modules whose package has another name.
+constexpr const char* python_packages[][2] = {
+    {"yaml", "pyyaml"},
+    {"PIL", "pillow"},
+    {"cv2", "opencv-python"},
+    {"sklearn", "scikit-learn"},
+    {"bs4", "beautifulsoup4"},
+    {"dotenv", "python-dotenv"},
+    {"dateutil", "python-dateutil"},
+    {"Crypto", "pycryptodome"},
+    {"skimage", "scikit-image"},
+    {"serial", "pyserial"},
+    {"OpenSSL", "pyopenssl"},
+    {"git", "GitPython"},
+};
+
+constexpr const char* folders_of_programs[] = {
+    "/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/games", "/usr/local/bin", "/usr/bin", "/bin"};
+
+// The name that a text begins with, of characters that mean nothing to a shell; else empty.
+std::string_view harmless_name(std::string_view text) {
+  constexpr std::size_t longest = 64;
+  const std::size_t end =
+      std::min(text.find_first_not_of(
+                   "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.+@/-"),
+               text.size());
+  return end == 0 || end > longest || text[0] == '-' ? std::string_view() : text.substr(0, end);
+}
+
+// What stands in a line before ": not found", as shells write it.
+std::string_view name_before(std::string_view text, std::string_view message) {
+  const std::size_t at = text.rfind(message);
+  if (at == text.npos) return {};
+  const std::string_view before = text.substr(0, at);
+  const std::size_t begin = before.find_last_of(" \n") + 1;  // npos + 1 is 0
+  const std::string_view name = before.substr(begin);
+  return name.empty() || harmless_name(name).size() != name.size() ? std::string_view() : name;
+}
+
+bool is_here(const Result& result) { return result.container.empty() && result.place.empty(); }
+
+std::string place_of_program(std::string_view name) {
+  for (const char* const folder : folders_of_programs) {
+    std::string path = concat("%/%", {folder, name});
+    if (is_program(path)) return path;
+  }
+  return {};
+}
+
+// What this host has is no answer for commands elsewhere.
+std::string missing_program(const Result& result) {
+  std::string_view name;
+  for (const std::string_view message : {": command not found"sv, ": not found"sv})
+    if (name.empty()) name = name_before(result.err, message);
+  if (name.empty()) return {};
+  if (name.find('/') != name.npos) return concat("there is no file %: see `ls`", {name});
+  const bool here = is_here(result);
+  if (here)
+    if (const std::string path = place_of_program(name); !path.empty())
+      return concat("% is not in the PATH: it is %", {name, path});
+  for (const Substitute& row : substitutes)
+    if (row.missing == name && (!here || !place_of_program(row.needs).empty()))
+      return concat("% is not installed here: use `%`%",
+                    {name, row.instead, here ? "" : " if that is there"});
+  if (here && is_program("/usr/lib/command-not-found"))
+    return concat("% is not installed here: `/usr/lib/command-not-found %` says what has it",
+                  {name, name});
+  return concat("% is not installed here, or not in the PATH: do it with another program", {name});
+}
+
+std::string after_timeout(const ToolSet& set, const Result& result) {
+  const auto most = set.executor.options().max_timeout;
+  const char* const argument = result.idle ? "idle_timeout" : "timeout";
+  const auto had = result.idle ? result.idle_timeout : result.timeout;
+  std::string step;
+  if (set.options.running_time == no_limit && had < most)
+    step = concat("pass a longer %", {argument});
+  if (set.options.running_time == no_limit && had < most && most != no_limit)
+    append_all(step, {" (at most ", seconds_text(most), " s)"});
+  if (!is_disabled(set.options, "start_background_shell"sv))
+    append_all(step, {step.empty() ? "use" : ", or use", " start_background_shell"});
+  return step.empty() ? "do the work in smaller parts" : step;
+}
+
+// A port is not looked for among processes: those of a command may have a network of their own.
+std::string holder_of_port(const ToolSet& set) {
+  std::string running;
+  for (const JobStatus& job : set.jobs.list())
+    if (job.state == JobState::running) append_all(running, {running.empty() ? "" : ", ", job.id});
+  if (running.empty() || is_disabled(set.options, "kill_background_shell"sv))
+    return "another process has that port: take another one; `ss -ltnp` lists them";
+  return concat(
+      "another process has that port, perhaps a background shell of yours (%): end it by "
+      "kill_background_shell, or take another port",
+      {running});
+}
+
+std::string missing_python_module(std::string_view after) {
+  after.remove_prefix(std::min(after.find_first_not_of(" '\""), after.size()));
+  const std::string_view module = harmless_name(after);
+  const std::string_view top = module.substr(0, module.find('.'));
+  if (top.empty()) return {};
+  std::string_view package = top;
+  for (const auto& row : python_packages)
+    if (row[0] == top) package = row[1];
+  return concat(
+      "if that is no file of this project: `python3 -m venv .venv && .venv/bin/pip install %`, "
+      "then "
+      "`.venv/bin/python`",
+      {package});
+}
+
+std::string missing_node_module(std::string_view after) {
+  const std::string_view name = harmless_name(after);
+  if (name.empty()) return {};
+  if (name[0] == '.' || name[0] == '/') return concat("there is no file %: see `ls`", {name});
+  return concat("`npm install %` in the folder of package.json installs it", {name});
+}
+
+std::string need_of_input(std::string_view tool) {
+  if (tool == "execute_command")
+    return "its standard input is empty: give it by the argument stdin, or by a here-document";
+  return "its standard input is empty: the code must have its data in itself";
+}
+
+std::string need_of_terminal(const ToolSet& set) {
+  if (is_disabled(set.options, "start_background_shell"sv))
+    return "commands have no terminal here: use options that need none";
+  return "execute_command has no terminal: use start_background_shell with terminal: true";
+}
+
+// In the last bytes of a stream, as it was printed; empty: none of the texts stands there.
+std::string step_of_symptom(const ToolSet& set, std::string_view tool, std::string_view output) {
+  constexpr std::size_t most = std::size_t{16} << 10;
+  output.remove_prefix(output.size() - std::min(output.size(), most));
+  const std::string text = in_lower_case(output);
+  for (const StepSymptom& row : step_symptoms) {
+    const std::size_t at = text.rfind(row.printed);
+    if (at == text.npos) continue;
+    const std::string_view after = output.substr(at + std::string_view(row.printed).size());
+    std::string step = row.step;
+    if (row.need == StepNeed::terminal) step = need_of_terminal(set);
+    if (row.need == StepNeed::port) step = holder_of_port(set);
+    if (row.need == StepNeed::python_module) step = missing_python_module(after);
+    if (row.need == StepNeed::node_module) step = missing_node_module(after);
+    if (row.need == StepNeed::input) step = need_of_input(tool);
+    if (!step.empty()) return step;
+  }
+  return {};
+}
+
+// Whether the last thing that a script does is to read an input that nothing gives it: `python3`,
+// `read x`. Called where nothing was printed.
+bool lacks_input(std::string_view script) {
+  bool lacks = false;
+  shell::Options options;
+  options.limits.max_commands = 256;
+  const shell::Outcome outcome = shell::walk(script, options, [&](const shell::Visit& visit) {
+    const shell::Command& command = visit.command;
+    if (command.words.empty()) return;
+    const std::string_view name = base_name(command.words[0].text);
+    const bool alone =
+        command.words.size() == 1 || (command.words.size() == 2 && command.words[1].text == "-");
+    const bool reads = name == "read" ||
+                       (alone && (starts_with(name, "python") ||
+                                  is_any(name, "node", "ruby", "perl", "php", "bash", "sh", "cat",
+                                         "sqlite3", "psql", "mysql", "bc", "xargs", "wc", "sort")));
+    lacks = reads && command.input.kind == shell::Input::Kind::inherited && !command.pipeline;
+    for (const shell::Redirection& redirection : command.redirections)
+      lacks = lacks && redirection.fd != 0;
+  });
+  return outcome.complete && lacks;
+}
+
+// `sh` may be bash, which is known of this host.
+bool is_plain_shell(const Executor& executor, const Result& result) {
+  std::string shell = executor.options().shell;
+  if (!is_any(base_name(shell), "sh", "dash", "ash")) return false;
+  char path[PATH_MAX];
+  if (is_here(result) && ::realpath(shell.c_str(), path) != nullptr) shell = path;
+  return is_any(base_name(shell), "sh", "dash", "ash", "busybox");
+}
+
+std::string step_after(const ToolSet& set, const Command& command, const Result& result) {
+  const std::string_view tool = command.caller.tool;
+  const bool has_timed_out = result.outcome == Outcome::timed_out;
+  if (is_one_of("memory"sv, result.limits_reached))
+    return "do the work in smaller parts, which take less memory";
+  if (result.outcome == Outcome::signaled && result.signal == SIGKILL)
+    return "if nothing of yours killed it, the system had no more memory: use smaller parts";
+  if (result.outcome != Outcome::exited && !has_timed_out) return {};
+  std::string step;
+  if (result.exit_code == 127) step = missing_program(result);
+  for (const std::string* output : {&result.err, &result.out})
+    if (step.empty() && !result.succeeded()) step = step_of_symptom(set, tool, *output);
+  if (has_timed_out && step.empty()) return after_timeout(set, result);
+  const bool is_silent = result.out.empty() && result.err.empty();
+  if (is_silent && command.input.empty() && lacks_input(command.script)) step = need_of_input(tool);
+  return step;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+void add_next_step(const ToolSet& set, const Command& command, Result& result) {
+  add_note(result.notes, "%", {step_after(set, command, result)});
+  if (result.outcome != Outcome::exited || command.script.empty() ||
+      !is_plain_shell(set.executor, result))
+    return;
+  // The advice of the executor on a failure.
+  for (const std::string& note : result.notes)
+    if (note.find("`bash -c") != note.npos) return;
+  const std::string idiom = bash_idiom_in(command.script);
+  if (idiom.empty()) return;
+  add_note(
+      result.notes, "% reads `%` otherwise than bash does: use `bash -c '...'`%",
+      {to_utf8(set.executor.options().shell), idiom,
+       is_disabled(set.options, "execute_code"sv) ? "" : ", or execute_code with language bash"});
+}
+
+}  // inner
 
 // tools/terminal.cpp ------------------------------------------------------------------------------
 // An output as a terminal shows it.
@@ -72271,10 +76428,12 @@ std::string as_on_terminal(std::string_view text) {
   return shown;
 }
 
-void show_as_on_terminal(const ToolOptions& options, Result& result, const Executor* executor) {
+void show_as_on_terminal(const ToolOptions& options, Result& result, const Executor* executor,
+                         std::string_view how_to_see) {
   if (options.full_results) return;
   for (std::string* text : {&result.out, &result.err}) {
-    if (shows_as_it_is(*text)) continue;
+    OutputCounts& counts = text == &result.out ? result.out_counts : result.err_counts;
+    if (summarize_binary(*text, counts, how_to_see) || shows_as_it_is(*text)) continue;
     *text = as_on_terminal(*text);
     if (executor) *text = executor->redact(*text);
   }
@@ -72358,11 +76517,11 @@ bool is_session_id(std::string_view id) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_74
+#endif  // CODEEXEC_GROUP_81
 
-#if !defined(CODEEXEC_GROUP_75) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+#if !defined(CODEEXEC_GROUP_82) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_75
+#define CODEEXEC_GROUP_82
 
 // containers/containers_internal.hpp --------------------------------------------------------------
 // The feature of a server to run commands in containers: its part of the configuration, and what
@@ -72406,10 +76565,10 @@ std::string_view front_matter(std::string_view text, std::string_view key);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_75
+#endif  // CODEEXEC_GROUP_82
 
-#if !defined(CODEEXEC_GROUP_76) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
-#define CODEEXEC_GROUP_76
+#if !defined(CODEEXEC_GROUP_83) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
+#define CODEEXEC_GROUP_83
 
 // containers/feature.cpp --------------------------------------------------------------------------
 // Containers as a feature of the server: --execution-mode docker, and --profile user-container.
@@ -72597,7 +76756,8 @@ int serve_user(ServerConfig& config) {
     return result ? print_result(*result) : fail(125, result.error().message);
   }
   return serve_tools(config, describe(*containers), signals.token(), [&](mcp::Server& server) {
-    return add_user_container_tools(server, *containers, user_id);
+    return add_user_container_tools(server, *containers, user_id,
+                                    config.result_text == ResultText::json);
   });
 }
 
@@ -73005,7 +77165,7 @@ mcp::ToolResult execute_bash(const UserContainers& containers, const std::string
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
   const ToolOptions usual;
-  command.max_output = usual.max_output;
+  bound_output(command, usual.max_output);
   listen(command, call, {});
   command.on_ask = [&call, &usual](Approval& approval) {
     ask_client(call, approval, usual.ask_timeout);
@@ -73203,14 +77363,16 @@ std::string list_skills(const std::string& folder) {
 }  // namespace
 
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
-                                        const std::string& user_id) {
+                                        const std::string& user_id, bool json_text) {
+  ToolOptions options;
+  options.json_text = json_text;
   for (std::size_t row = 0; row < user_tool_entries.size(); ++row) {
     const UserToolEntry& entry = user_tool_entries[row];
     mcp::Tool tool = tool_of(
         packed_user_tools.table(), row, entry.facts,
         [&containers](std::string_view) { return seconds_text(containers.options().timeout); });
-    tool.handler = [&containers, user_id, handler = entry.handler](const mcp::Call& call) {
-      return handler(containers, user_id, call);
+    tool.handler = [&containers, user_id, options, handler = entry.handler](const mcp::Call& call) {
+      return as_read(options, handler(containers, user_id, call));
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }
@@ -73241,11 +77403,11 @@ std::string describe(const UserContainers& containers) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_76
+#endif  // CODEEXEC_GROUP_83
 
-#if !defined(CODEEXEC_GROUP_77) && (defined(CODEEXEC_IMPLEMENT_PLACES) || \
+#if !defined(CODEEXEC_GROUP_84) && (defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_77
+#define CODEEXEC_GROUP_84
 
 // places/places_internal.hpp ----------------------------------------------------------------------
 // The feature of a server to run commands on other machines: its part of the configuration, and
@@ -73284,10 +77446,10 @@ KubernetesOptions kubernetes_options(const ServerConfig& config);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_77
+#endif  // CODEEXEC_GROUP_84
 
-#if !defined(CODEEXEC_GROUP_78) && defined(CODEEXEC_IMPLEMENT_PLACES)
-#define CODEEXEC_GROUP_78
+#if !defined(CODEEXEC_GROUP_85) && defined(CODEEXEC_IMPLEMENT_PLACES)
+#define CODEEXEC_GROUP_85
 
 // places/feature.cpp ------------------------------------------------------------------------------
 // Other machines as a feature of the server: --execution-mode ssh, slurm, kubernetes and command.
@@ -73631,10 +77793,10 @@ Rows<Option> place_feature_options() { return place_rows; }
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_78
+#endif  // CODEEXEC_GROUP_85
 
-#if !defined(CODEEXEC_GROUP_79) && defined(CODEEXEC_IMPLEMENT_NETWORK)
-#define CODEEXEC_GROUP_79
+#if !defined(CODEEXEC_GROUP_86) && defined(CODEEXEC_IMPLEMENT_NETWORK)
+#define CODEEXEC_GROUP_86
 
 // network/feature.cpp -----------------------------------------------------------------------------
 // The network of commands as a feature of the server: --network allow with --allow-domains.
@@ -73733,10 +77895,10 @@ const ServerFeature& network = network_feature;
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_79
+#endif  // CODEEXEC_GROUP_86
 
-#if !defined(CODEEXEC_GROUP_80) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
-#define CODEEXEC_GROUP_80
+#if !defined(CODEEXEC_GROUP_87) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
+#define CODEEXEC_GROUP_87
 
 // program/program_internal.hpp --------------------------------------------------------------------
 // What only the whole program has: its part of the configuration, and the answers to its options.
@@ -73858,7 +78020,6 @@ int replay(const Executor& executor, const std::string& path, bool as_json,
 //   client_entry.cpp       what goes into such a file, and what a file has of it
 //   client_protection.cpp  what an entry protects, and what a new one would lose
 //   json_edit.cpp, toml_edit.cpp     changes within a text, which keep all other bytes
-//   client_diff.cpp        a change as a person reads it
 //   client_write.cpp       a changed file takes the place of the one before
 //   client_config.cpp      the command, --client-config
 //   client_examine.cpp     what --doctor says of them
@@ -74050,9 +78211,6 @@ std::string set_toml_keys(std::string& text, const TomlTable& table, const Json&
 // Takes keys out; with no key in `keys` the whole table. A table without keys goes, too.
 std::string remove_toml_keys(std::string& text, const TomlTable& table,
                              const std::vector<std::string_view>& keys);
-
-// A unified diff, with at most 400 bytes of each line.
-std::string unified_diff(std::string_view path, std::string_view old, std::string_view edited);
 
 // A file -----------------------------------------------------------------------------------------
 
@@ -74413,118 +78571,6 @@ int run_client_config(const ServerConfig& config) {
   command.change.approve = client->approval_value && is_confined(config);
   command.change.disapprove = client->approval_value && !is_confined(config);
   return call.write ? write_entry(command) : show_entry(command);
-}
-
-}  // inner
-
-// program/client_diff.cpp -------------------------------------------------------------------------
-// A change of a file as a person reads it, and patch(1).
-
-namespace {
-
-using Lines = std::vector<std::string_view>;
-
-Lines lines_of(std::string_view text) {
-  Lines lines;
-  while (!text.empty()) lines.push_back(take_part(text, '\n'));
-  return lines;
-}
-
-// Lines from `begin` up to `end` for a terminal, each behind `sign`, and at most 400 bytes of each.
-void append_lines(std::string& out, char sign, const Lines& lines, std::size_t begin,
-                  std::size_t end) {
-  for (; begin < end; ++begin) {
-    std::string_view line = lines[begin].substr(0, 400);
-    out += sign;
-    for (bool first = true; first || !line.empty(); first = false)
-      append_all(out, {first ? "" : "\t", printable(take_part(line, '\t'))});
-    out += lines[begin].size() > 400 ? " ...\n" : "\n";
-  }
-}
-
-// Lines [begin, end) of one text that stand in the place of those of another one.
-struct LineChange {
-  std::size_t old_begin = 0;
-  std::size_t old_end = 0;
-  std::size_t new_begin = 0;
-  std::size_t new_end = 0;
-};
-
-// Whether two lines are the same there, and the next ones, unless one text ends.
-bool agree(const Lines& old, std::size_t i, const Lines& edited, std::size_t j) {
-  if (old[i] != edited[j]) return false;
-  return i + 1 == old.size() || j + 1 == edited.size() || old[i + 1] == edited[j + 1];
-}
-
-// The changes of a text. Edits are few and small: behind each, the texts agree again within some
-// lines. Where they do not, all up to what is the same at the end is one change.
-std::vector<LineChange> changes_of(const Lines& old, const Lines& edited) {
-  constexpr std::size_t window = 60;
-  const std::size_t shorter = std::min(old.size(), edited.size());
-  std::size_t i = 0;
-  while (i < shorter && old[i] == edited[i]) ++i;
-  std::size_t j = i;
-  std::size_t below = 0;
-  while (below < shorter - i && old[old.size() - 1 - below] == edited[edited.size() - 1 - below])
-    ++below;
-  const std::size_t old_end = old.size() - below;
-  const std::size_t new_end = edited.size() - below;
-  std::vector<LineChange> changes;
-  while (i < old_end || j < new_end) {
-    LineChange change = {i, old_end, j, new_end};
-    bool is_found = false;
-    for (std::size_t sum = 1; sum <= window && !is_found; ++sum)
-      for (std::size_t skipped = 0; skipped <= sum && !is_found; ++skipped) {
-        const std::size_t old_at = i + skipped;
-        const std::size_t new_at = j + sum - skipped;
-        if (old_at >= old_end || new_at >= new_end) continue;
-        is_found = agree(old, old_at, edited, new_at);
-        if (is_found) change = {i, old_at, j, new_at};
-      }
-    changes.push_back(change);
-    i = change.old_end;
-    j = change.new_end;
-    while (i < old_end && j < new_end && old[i] == edited[j]) {
-      ++i;
-      ++j;
-    }
-  }
-  return changes;
-}
-
-}  // namespace
-
-CODEEXEC_INNER {
-
-std::string unified_diff(std::string_view path, std::string_view old_text,
-                         std::string_view edited_text) {
-  constexpr std::size_t most_context = 3;
-  const Lines old = lines_of(old_text);
-  const Lines edited = lines_of(edited_text);
-  const std::vector<LineChange> changes = changes_of(old, edited);
-  std::string diff = concat("--- %\n+++ %\n", {old.empty() ? "/dev/null" : path, path});
-  for (std::size_t first = 0; first < changes.size();) {
-    std::size_t last = first;  // of the hunk: changes whose context meets
-    while (last + 1 < changes.size() &&
-           changes[last + 1].old_begin - changes[last].old_end <= 2 * most_context)
-      ++last;
-    const std::size_t before = std::min(changes[first].old_begin, most_context);
-    const std::size_t after = std::min(old.size() - changes[last].old_end, most_context);
-    std::size_t at = changes[first].old_begin - before;
-    const std::size_t new_at = changes[first].new_begin - before;
-    append_all(diff, "@@ -%,% +%,% @@\n",
-               {old.empty() ? 0 : at + 1, changes[last].old_end + after - at, new_at + 1,
-                changes[last].new_end + after - new_at});
-    for (; first <= last; ++first) {
-      const LineChange& change = changes[first];
-      append_lines(diff, ' ', old, at, change.old_begin);
-      append_lines(diff, '-', old, change.old_begin, change.old_end);
-      append_lines(diff, '+', edited, change.new_begin, change.new_end);
-      at = change.old_end;
-    }
-    append_lines(diff, ' ', old, at, at + after);
-  }
-  return diff;
 }
 
 }  // inner
@@ -77046,7 +81092,7 @@ class Replay {
   const Executor& executor_;
   bool as_json_;
   const CancelToken& stop_;
-  SessionTable sessions_ = {};
+  SessionTable<Session> sessions_ = {};
   std::string base_ = {};  // the folder of the first command
   std::uint64_t ran_ = 0;
   std::uint64_t different_ = 0;
@@ -77730,7 +81776,7 @@ std::string remove_toml_keys(std::string& text, const TomlTable& table,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_80
+#endif  // CODEEXEC_GROUP_87
 #pragma pop_macro("check")
 #pragma pop_macro("signals")
 #pragma pop_macro("slots")

@@ -32,6 +32,6 @@ send(method="notifications/initialized")
 print(f"{hello['serverInfo']['name']} speaks {hello['protocolVersion']}")
 for number, command in enumerate(["echo $((6 * 7)); echo oops >&2; exit 3", "sudo ls"], 2):
     result = ask(number, "tools/call", name="execute_command", arguments={"command": command})
-    print(f"> {command}\n{result['content'][0]['text']}")
+    print(f"> {command}\n{result['content'][0]['text'].rstrip()}")
 server.stdin.close()  # which ends the server
 sys.exit(server.wait())

@@ -91,7 +91,7 @@
 //   shell        needs: base          a script becomes its simple commands; starts nothing
 //   policy       needs: base regex shell    sanitizer rules, block and allow lists, verdicts
 //   paths        needs: base          allowed roots, safe opening, which files may be deleted
-//   files        needs: base paths    reading, writing and listing within the roots
+//   files        needs: base regex paths    reading, editing, searching within the roots
 //   environment  needs: base paths    variables, venv, prefix of a command; starts nothing
 //   sandbox      needs: base paths    Landlock, seccomp, limits: one compiled policy
 //   terminal     needs: base          the screen that a program's output draws; keys
@@ -101,7 +101,7 @@
 //   audit        needs: base json process sandbox executor    records of commands, the file of them
 //   later        needs: base paths executor    what the user's tools run later, kept as it is
 //   agent        needs: base json paths environment sandbox process executor  commands elsewhere
-//   copy         needs: base json paths process executor agent    a workspace, kept alike elsewhere
+//   copy         needs: base json paths files process executor agent    a workspace kept alike
 //   place        needs: base json paths files environment sandbox process executor agent copy
 //                                     commands on another machine
 //   cluster      needs: base json process executor agent place    jobs of Slurm, pods of Kubernetes
@@ -233,6 +233,7 @@
 #include "base/io.cpp"
 #include "base/memory.cpp"
 #include "base/names.cpp"
+#include "base/printed_words.cpp"
 #include "base/sha256.cpp"
 #include "base/sha256_blocks.cpp"
 #include "base/text.cpp"
@@ -247,6 +248,7 @@
 
 #include "regex/characters.cpp"
 #include "regex/items.cpp"
+#include "regex/lines.cpp"
 #include "regex/matcher.cpp"
 #include "regex/parser.cpp"
 
@@ -263,6 +265,7 @@
 #include "shell/files.cpp"
 #include "shell/functions.cpp"
 #include "shell/grammar.cpp"
+#include "shell/held.cpp"
 #include "shell/lexer.cpp"
 #include "shell/operations.cpp"
 #include "shell/parameters.cpp"
@@ -315,12 +318,16 @@
 #include "paths/moved.cpp"
 #include "paths/rules.cpp"
 
+#include "files/diff.cpp"
 #include "files/docstring.cpp"
+#include "files/edit.cpp"
 #include "files/elsewhere.cpp"
 #include "files/files.cpp"
+#include "files/ignore.cpp"
 #include "files/list.cpp"
 #include "files/python_lexer.cpp"
 #include "files/read.cpp"
+#include "files/search.cpp"
 #include "files/write.cpp"
 
 #include "environment/environment.cpp"
@@ -428,7 +435,6 @@
 #include "copy/copy.cpp"
 #include "copy/folder.cpp"
 #include "copy/report.cpp"
-#include "copy/rules.cpp"
 #include "copy/send.cpp"
 #include "copy/take.cpp"
 #include "copy/tree.cpp"
@@ -493,6 +499,7 @@
 #include "tools/arguments.cpp"
 #include "tools/ask.cpp"
 #include "tools/background.cpp"
+#include "tools/binary.cpp"
 #include "tools/catalogue.cpp"
 #include "tools/check.cpp"
 #include "tools/config_file.cpp"
@@ -502,15 +509,20 @@
 #include "tools/executors.cpp"
 #include "tools/features.cpp"
 #include "tools/file_tools.cpp"
+#include "tools/hands.cpp"
 #include "tools/help.cpp"
+#include "tools/idioms.cpp"
+#include "tools/live.cpp"
 #include "tools/nearest.cpp"
 #include "tools/option_setter.cpp"
 #include "tools/option_table.cpp"
 #include "tools/output.cpp"
 #include "tools/project.cpp"
+#include "tools/readable.cpp"
 #include "tools/results.cpp"
 #include "tools/roots.cpp"
 #include "tools/server.cpp"
+#include "tools/steps.cpp"
 #include "tools/terminal.cpp"
 #include "tools/use.cpp"
 
@@ -524,7 +536,6 @@
 #include "network/feature.cpp"
 
 #include "program/client_config.cpp"
-#include "program/client_diff.cpp"
 #include "program/client_entry.cpp"
 #include "program/client_examine.cpp"
 #include "program/client_protection.cpp"

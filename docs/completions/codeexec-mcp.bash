@@ -60,10 +60,12 @@ _codeexec_mcp() {
 --shell
 --local-skills-directory
 --run-in-background-after
+--answer-within
 --max-background-shells
 --max-background-time
 --disable-tool
 --full-results
+--result-text
 --audit-file
 --audit-key
 --audit-syslog
@@ -171,6 +173,7 @@ _codeexec_mcp() {
     --network) words='host none loopback allow' ;;
     --private-home) words='off command executor' ;;
     --hidden-paths|--allow-later|--shell|--audit-file|--audit-key|--transcript|--docker-log-file|--place-agent-path|--place-agent|--kubernetes-pod-template|--config|--write|--verify-audit|--report|--output|--replay) compopt -o filenames 2> /dev/null; COMPREPLY=($(compgen -f -- "$current")) ;;
+    --result-text) words='auto plain json' ;;
     --docker-image-policy) words='never missing always' ;;
     --docker-network-mode) words='none bridge host' ;;
     --profile) words='commands user-container' ;;

@@ -241,6 +241,32 @@ std::string shell_word(std::string_view text);
 // Adds a text as one word of a POSIX shell: bare where it is plain, else quoted.
 void append_shell_word(std::string& script, std::string_view text);
 
+// Reads words as dash, bash, busybox, ksh, mksh, zsh and yash print them to be read again: bare, or
+// in any of their quotes. The text is hostile: nothing in it is expanded.
+class PrintedWords {
+ public:
+  explicit PrintedWords(std::string_view text) : text_(text) {}
+  bool at_end() const { return at_ == text_.size(); }
+  std::size_t at() const { return at_; }
+  char next() const { return at_end() ? '\0' : text_[at_]; }
+  // Takes the next character, if it is this one.
+  bool skip(char c);
+  // The word up to one of `ends` that is not quoted, or to the end. False: it is none.
+  bool read(std::string& word, std::string_view ends = " \n");
+
+ private:
+  // To the quote that ends it. A backslash stands for itself, but before one of `escaped`.
+  bool read_quoted(std::string& word, char quote, std::string_view escaped);
+  bool read_ansi(std::string& word);
+  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
+  // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
+  int read_escape(int levels = 2);
+  int read_number(unsigned base, std::size_t most);
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+};
+
 // NAME=value, as an assignment of a shell, or a word of env or sudo.
 bool is_assignment(std::string_view text);
 

@@ -60,6 +60,9 @@ struct CodeOptions {
   // A file that the code does not name, of code that is run, is removed when that has ended; it has
   // 16 random digits then. A shell's code needs none.
   bool remove_unnamed = false;
+  // Runs a command in place of Executor::run(), and takes what it is changed to. False: it goes on
+  // by itself, and nothing after it runs; its file is removed when it ends, by its on_end.
+  Function<bool(Command& command, Result& result)> run = {};
 };
 
 struct CodeResult {
@@ -75,6 +78,7 @@ struct CodeResult {
   std::string message = {};
   // All blocks have succeeded (there was at least one).
   bool succeeded = false;
+  bool goes_on = false;  // the last one, as CodeOptions::run has said
 };
 
 // Runs blocks of code one after another, each as a command of its own that passes the executor's

@@ -96,6 +96,43 @@ Expected<std::string> path_of_code(const Executor& executor, const std::string& 
   return path;
 }
 
+// A file that goes with its command.
+class PassingFile {
+ public:
+  // Before the command runs: it is removed from the directory that it was made in, whatever the
+  // code puts in its place.
+  PassingFile(const Executor& executor, const Command& command, std::string path)
+      : executor_(executor), path_(std::move(path)) {
+    if (auto opened = executor.open_work_dir(command.work_dir)) directory_ = opened.take();
+  }
+  PassingFile(const PassingFile&) = delete;
+  PassingFile& operator=(const PassingFile&) = delete;
+
+  // The command has ended, or goes on by itself. Of one that goes on, its end removes the file.
+  void end() {
+    if (over_.fetch_or(has_ended) == goes_on) (void)remove();
+  }
+  void let_go() {
+    if (over_.fetch_or(goes_on) == has_ended) (void)remove();
+  }
+
+  bool remove() const {
+    if (directory_)
+      return ::unlinkat(directory_.get(), path_.c_str() + path_.rfind('/') + 1, 0) == 0;
+    FileWrite how;
+    how.remove = true;
+    return executor_.files().write(path_, {}, how).has_value();
+  }
+
+ private:
+  const Executor& executor_;
+  const std::string path_;
+  UniqueFd directory_ = UniqueFd();
+  static constexpr unsigned has_ended = 1;
+  static constexpr unsigned goes_on = 2;
+  std::atomic<unsigned> over_{0};
+};
+
 class CodeRun {
  public:
   CodeRun(const Executor& executor, const CodeOptions& options)
@@ -134,19 +171,23 @@ class CodeRun {
     const bool admitted = verdict.outcome == Outcome::not_started && verdict.message.empty();
     if (admitted && !path) return not_saved(path.error());
     const bool saves = admitted && !(passing && language->shell);
-    // Of the directory that the file is made in, whatever the code puts in its place.
-    UniqueFd directory;
-    if (saves && passing)
-      if (auto opened = executor_.open_work_dir(options_.command.work_dir))
-        directory = opened.take();
+    std::shared_ptr<PassingFile> file;
+    if (saves && passing) file = new_shared<PassingFile>(executor_, options_.command, *path);
     if (saves && !save(block.code, *path)) return false;
     if (saves) save_again_when_approved(command, *path);
-    result_.results.push_back(executor_.run(command));
-    if (saves && passing &&
-        (directory ? ::unlinkat(directory.get(), path->c_str() + path->rfind('/') + 1, 0) == 0
-                   : remove_elsewhere(*path)))
-      result_.files.pop_back();
-    return result_.results.back().succeeded();
+    if (file)
+      command.on_end = [file, next = command.on_end](const Result& result) {
+        next(result);
+        file->end();
+      };
+    Result& result = result_.results.emplace_back();
+    if (options_.run)
+      result_.goes_on = !options_.run(command, result);
+    else
+      result = executor_.run(command);
+    if (file && result_.goes_on) file->let_go();
+    if (file && (result_.goes_on || file->remove())) result_.files.pop_back();
+    return !result_.goes_on && result.succeeded();
   }
 
   // Whether its file is to go with it.
@@ -230,12 +271,6 @@ class CodeRun {
       command.code = code;
     }
     return command;
-  }
-
-  bool remove_elsewhere(const std::string& path) const {
-    FileWrite how;
-    how.remove = true;
-    return executor_.files().write(path, {}, how).has_value();
   }
 
   Expected<void> write(std::string_view code, const std::string& path) const {

@@ -17,8 +17,9 @@ inline namespace v0_1 {
 //     file_path is a path, or a module of /tools.
 //   list_artifacts()                                {artifacts: [{name, size}]}
 //   get_artifact(name)                              {name, size, encoding: "base64", content}
+// json_text: see ToolOptions.
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
-                                        const std::string& user_id);
+                                        const std::string& user_id, bool json_text = false);
 
 // Describes to a model its container, for ServerOptions::instructions: its directories, and the
 // skills there are.

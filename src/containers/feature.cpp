@@ -204,7 +204,8 @@ int serve_user(ServerConfig& config) {
     return result ? print_result(*result) : fail(125, result.error().message);
   }
   return serve_tools(config, describe(*containers), signals.token(), [&](mcp::Server& server) {
-    return add_user_container_tools(server, *containers, user_id);
+    return add_user_container_tools(server, *containers, user_id,
+                                    config.result_text == ResultText::json);
   });
 }
 

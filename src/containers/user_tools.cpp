@@ -30,7 +30,7 @@ mcp::ToolResult execute_bash(const UserContainers& containers, const std::string
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
   const ToolOptions usual;
-  command.max_output = usual.max_output;
+  bound_output(command, usual.max_output);
   listen(command, call, {});
   command.on_ask = [&call, &usual](Approval& approval) {
     ask_client(call, approval, usual.ask_timeout);
@@ -228,14 +228,16 @@ std::string list_skills(const std::string& folder) {
 }  // namespace
 
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
-                                        const std::string& user_id) {
+                                        const std::string& user_id, bool json_text) {
+  ToolOptions options;
+  options.json_text = json_text;
   for (std::size_t row = 0; row < user_tool_entries.size(); ++row) {
     const UserToolEntry& entry = user_tool_entries[row];
     mcp::Tool tool = tool_of(
         packed_user_tools.table(), row, entry.facts,
         [&containers](std::string_view) { return seconds_text(containers.options().timeout); });
-    tool.handler = [&containers, user_id, handler = entry.handler](const mcp::Call& call) {
-      return handler(containers, user_id, call);
+    tool.handler = [&containers, user_id, options, handler = entry.handler](const mcp::Call& call) {
+      return as_read(options, handler(containers, user_id, call));
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }

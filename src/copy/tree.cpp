@@ -16,7 +16,6 @@ inline namespace v0_1 {
 namespace {
 
 constexpr int most_depth = 128;  // a descriptor each
-constexpr std::size_t longest_rules = std::size_t{64} << 10;
 
 std::int64_t copy_time(const timespec& time) {
   return static_cast<std::int64_t>(time.tv_sec) * 1000000000 + time.tv_nsec;
@@ -113,31 +112,12 @@ bool CopyTree::scan() {
   found_.reserve(agreed_.size());
   gone_.clear();
   bytes_ = changes_ = 0;
-  ignored_.cut(0);
+  ignored_ = IgnoreRules();
   report = CopyReport();
   std::string path;
   if (!list_folder(root_.get(), path, 0)) return false;
   compare();
   return true;
-}
-
-// A .gitignore that is no file, is a link or cannot be read has no rules, as in git. A fifo is not
-// waited for.
-void CopyTree::read_rules(int folder, std::string_view path) {
-  const UniqueFd file(
-      ::openat(folder, ".gitignore", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
-  std::string lines(longest_rules, '\0');
-  std::size_t size = 0;
-  while (size < lines.size()) {
-    const ssize_t part = ::read(file.get(), &lines[size], lines.size() - size);
-    if (part < 0 && errno == EINTR) continue;
-    if (part <= 0) break;
-    size += static_cast<std::size_t>(part);
-  }
-  lines.resize(size);
-  ignored_.add(path.empty() ? std::string() : concat("%/", {path}), lines);
 }
 
 // Lists a folder, its names in order. One that cannot be read is closed: what was agreed below it
@@ -159,8 +139,8 @@ bool CopyTree::list_folder(int folder, std::string& path, int depth) {
     if (!found_.empty()) found_.back().is_closed = true;
     return !path.empty();
   }
-  const std::size_t rules_before = ignored_.size();
-  if (gitignore_) read_rules(folder, path);
+  const IgnoreRules rules_before = ignored_;
+  if (gitignore_) ignored_.read(folder, path.empty() ? std::string() : concat("%/", {path}));
   const std::size_t size = path.size();
   for (const auto& [name, nothing] : names) {
     if (size != 0) path += '/';
@@ -168,7 +148,7 @@ bool CopyTree::list_folder(int folder, std::string& path, int depth) {
     if (!list_name(folder, name, path, depth)) return false;
     path.resize(size);
   }
-  ignored_.cut(rules_before);
+  ignored_ = rules_before;
   return true;
 }
 

@@ -29,11 +29,11 @@
 //   gone              changed         the change is taken: it is stronger than a removal
 #pragma once
 
-#include "copy/rules_internal.hpp"
 #include "copy/wire_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
+#include "files/ignore_internal.hpp"
 #include "json/json.hpp"
 #include "paths/paths.hpp"
 
@@ -162,7 +162,6 @@ class CopyTree {
   bool stopped() const { return cancel && cancel->cancelled(); }
   bool list_folder(int folder, std::string& path, int depth);
   bool list_name(int folder, const std::string& name, std::string& path, int depth);
-  void read_rules(int folder, std::string_view path);
   void compare();
   bool is_same(const CopyEntry& now, CopyEntry& agreed) const;
   bool send_file(CopyWire& wire, CopyEntry& entry, int fd);
@@ -189,8 +188,8 @@ class CopyTree {
   std::uint64_t most_files_;
   std::uint64_t most_bytes_;
   bool gitignore_;
-  CopyRules excluded_ = CopyRules();
-  CopyRules ignored_ = CopyRules();
+  IgnoreRules excluded_ = IgnoreRules();
+  IgnoreRules ignored_ = IgnoreRules();
   std::vector<CopyEntry> agreed_ = {};
   std::vector<CopyEntry> found_ = {};
   std::vector<CopyEntry> gone_ = {};

@@ -68,6 +68,8 @@ constexpr Symptom symptoms[] = {
     {Cause::dialect, "syntax error: \"(\" unexpected"},
     {Cause::dialect, "redirection unexpected"},
     {Cause::dialect, "bad substitution"},
+    {Cause::dialect, "bad fd number"},
+    {Cause::dialect, "expecting primary"},
     {Cause::semaphores, "permission denied", "semlock"},
     {Cause::semaphores, "permission denied", "/dev/shm"},
     {Cause::semaphores, "permission denied", "shm_open"},

@@ -146,9 +146,11 @@ void Executor::Admission::ask(const Gate& gate, const Command& command) {
   approval.given = &command;
   std::vector<std::string> files;
   const auto look_at_files = [&] {
-    return contents_of(files, result.work_dir, gate.options.workspace);
+    return concat("%%", {contents_of(files, result.work_dir, gate.options.workspace),
+                         held.empty() ? std::string() : sha256(held)});
   };
-  if (command.code.empty() && !gate.elsewhere) files = files_run_by(*gate.guard, command, result);
+  if (command.code.empty() && !gate.elsewhere)
+    files = files_run_by(*guard_of(gate), command, result);
   const std::string contents = look_at_files();
   approval.runs = files;
   if (command.code.empty() && command.input.empty() && approval.runs.empty())

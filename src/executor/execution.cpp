@@ -102,7 +102,7 @@ Execution Executor::start(const Command& command) const {
   }
   const auto note_typing = [&] {
     auto typing = std::make_unique<Execution::State::Typing>();
-    typing->guard = gate_->guard;
+    typing->guard = admission->guard_of(*gate_);
     typing->script = admission->result.command;
     typing->work_dir = admission->directory.path;
     typing->terminal = command.terminal.has_value();
@@ -470,6 +470,13 @@ void Execution::close_input() const {
     if (!state_->is_settled) return;
   }
   if (const Process* const process = state_->running()) process->close_input();
+}
+
+bool Execution::takes_input() const { return state_->write({}).has_value(); }
+
+bool Execution::signal(int number) const {
+  const Process* const process = state_->running();
+  return process && process->signal(number);
 }
 
 Expected<TerminalScreen> Execution::screen() const {

@@ -14,17 +14,21 @@ namespace codeexec {
 inline namespace v0_1 {
 
 // What commands leave to those after them when they name the same session: the folder they end in
-// and the variables that they export or unset. Nothing else: functions, aliases, options of the
-// shell and variables that are not exported end with their command, which has a shell of its own.
-// A command starts with what the session has then, and when it has left by itself, what it has
+// and the variables that they export or unset; under bash, sh, dash and ash also variables that are
+// not exported, aliases and options of the shell, and under bash arrays, attributes of variables
+// and functions. Each command has a shell of its own, which begins with that, and is judged with
+// it. With an own_guard without Guard::with_held() it is as with other shells.
+//   A command starts with what the session has then, and when it has left by itself, what it has
 // changed of that becomes the session's: of two at the same time that change the same, the one
 // that ends last counts. One that was stopped or killed changes nothing, nor does one whose shell
 // wrote no report, after `exec` or with a trap of its own on EXIT; a note says so.
 //   Not carried: PWD, OLDPWD, SHLVL and _; what changes how a shell reads the next script or runs
 //   before it (ENV, IFS, PS4, CDPATH, FPATH, ZDOTDIR, GLOBIGNORE, SHELLOPTS, POSIXLY_CORRECT,
-//   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; what the shell shows to be
-//   read-only; functions; an `unset HOME`. With changes of more than 256 variables or 64 KiB the
-//   session stays as it was, and a note says so.
+//   BASH*, LD_PRELOAD, LD_AUDIT, DYLD_INSERT_LIBRARIES); CODEEXEC_*; an `unset HOME`; what would
+//   end or hide what the next command does (set -e, -n, -x, -v, traps); functions and aliases that
+//   the policy refuses as a command, which a note names. With changes of more than 256 exported
+//   variables or 64 KiB the session stays as it was, and with more than 1,024 other things or 256
+//   KiB these stay as they were, as a note says.
 // Copies share it. All members are safe from any thread.
 class Session {
  public:
@@ -118,8 +122,10 @@ struct Command {
   // Its standard streams are a terminal of this size, see ProcessOptions.
   std::optional<TerminalSize> terminal = {};
   // Bytes kept per stream, in place of the executor's max_output. Of a background command the
-  // greater of the two is kept. A longer stream goes to a file, where files are made.
+  // greater of the two is kept. A stream that is longer than that, or than spill_above, goes to a
+  // file, where files are made.
   std::optional<std::size_t> max_output = {};
+  std::optional<std::size_t> spill_above = {};
   bool keep_end_only = false;              // of long output: the end, and nothing of the start
   std::optional<CancelToken> cancel = {};  // ends the command when cancelled, from any thread
   // Runs beside other work, as a server or a long training does: without a timeout of its own it
@@ -246,6 +252,10 @@ class Execution {
   //   Errors: permission_denied when the guard refuses it: nothing of it was written.
   Expected<void> write(std::string_view bytes) const;
   void close_input() const;
+  // Whether bytes could be written now: it was kept open, and is not closed yet.
+  bool takes_input() const;
+  // Sends a signal to its process group, wherever that is. False: it has ended, or waits.
+  bool signal(int number) const;
 
   // What its terminal shows, and another size for it: see Process::screen() and resize().
   Expected<TerminalScreen> screen() const;

@@ -28,6 +28,9 @@ class AuditLog {
   AuditLog& operator=(const AuditLog&) = default;
 };
 
+// As which shell a program reports what it holds besides its folder and exported variables.
+enum class HeldBy { none, sh, bash };
+
 inline namespace inner {
 
 // A single argument or variable may have 128 KiB on Linux (MAX_ARG_STRLEN), its NUL included.
@@ -39,20 +42,27 @@ inline constexpr std::size_t longest_session_script = std::size_t{1} << 20;
 // What the shell of a session may write of what it leaves.
 inline constexpr std::size_t longest_session_text = std::size_t{256} << 10;
 
-// What a shell of a session writes: its folder and exported variables.
+HeldBy held_by(std::string_view shell);
+
+// What a shell of a session writes: its folder and exported variables, and what else it holds.
 struct SessionState {
   std::string work_dir = {};
   Variables before = {};     // when the script began
   Variables variables = {};  // at its end
+  // For Guard::held_by_shell(); empty: not all of that is known.
+  std::vector<std::string> held = {};
 };
 // A script for `shell` that runs its arguments, joined, as one script, and writes what
 // parse_session_state() reads to a descriptor from 1 to 9. Empty if that is no POSIX shell. `mark`
-// is random and has nothing but letters and digits; there may be 9 `parts`.
+// is random and has nothing but letters and digits; there may be 9 `parts`. By `holder` it reports
+// what else it holds, too; the first `held_parts` arguments, of two at most, it runs before.
 std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
-                           std::size_t parts);
+                           std::size_t parts, HeldBy holder = HeldBy::none,
+                           std::size_t held_parts = 0);
 // The text is hostile: all of it must be as such a script writes it.
 //   Errors: parse.
-Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark);
+Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark,
+                                           HeldBy holder = HeldBy::none);
 
 // The shell of a session writes its folder and variables to a pipe. Neither end blocks: bytes that
 // are not in the pipe when the command has ended are lost.
@@ -151,6 +161,10 @@ inline constexpr std::string_view no_record = "its audit record is";
 // Adds a note for the caller, unless it is empty.
 void add_note(std::vector<std::string>& notes, const char* form, Pieces values = {});
 
+// Cuts a timeout down to the longest that an executor allows, with a note.
+void bound_timeout(std::chrono::milliseconds& timeout, std::chrono::milliseconds most,
+                   std::vector<std::string>& notes);
+
 }  // namespace inner
 
 // A directory with a random name and a folder `tmp` in it, removed with its content at the
@@ -189,15 +203,20 @@ class PrivateFolder {
 struct Session::State {
   static constexpr std::size_t max_variables = 256;
   static constexpr std::size_t max_bytes = std::size_t{64} << 10;
+  static constexpr std::size_t max_held = 1024;
+  static constexpr std::size_t max_held_bytes = 2 * longest_inline_script;
 
   std::mutex mutex = {};
   std::string work_dir = {};
   // By name, with `=` before their values; those that are empty were unset.
   TextMap changes = {};
+  // What else shells hold, by HeldBy: see Guard::held_by_shell().
+  std::array<TextMap, 3> held = {};
   std::uint64_t resets = 0;
 
   static const std::shared_ptr<State>& of(const Session& session) { return session.state_; }
   bool take(const SessionState& told, const std::string& folder, std::uint64_t reset);
+  bool take_held(HeldBy holder, const TextMap& before, const TextMap& now, std::uint64_t reset);
 };
 
 inline namespace inner {

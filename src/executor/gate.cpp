@@ -55,6 +55,14 @@ void add_note(std::vector<std::string>& notes, const char* form, Pieces values) 
   if (!note.empty()) notes.push_back(std::move(note));
 }
 
+void bound_timeout(std::chrono::milliseconds& timeout, std::chrono::milliseconds most,
+                   std::vector<std::string>& notes) {
+  if (timeout <= most) return;
+  add_note(notes, "timeout reduced from % to %, the longest that is allowed here",
+           {seconds_text(timeout), count_of_seconds(most)});
+  timeout = most;
+}
+
 std::string note_of_left_behind(const ProcessResult& ended) {
   const bool by_itself = ended.outcome == Outcome::exited || ended.outcome == Outcome::signaled;
   if (!by_itself || ended.left_behind == 0) return {};
@@ -294,12 +302,12 @@ bool Executor::Admission::check_form(const Command& command) {
 bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
                                        const std::string& work_dir, Judgement& judgement,
                                        bool in_full) {
-  judgement = gate.guard->judge_reading(result.command, command.input, work_dir,
-                                        in_full || gate.guards_files(), command.environment);
+  judgement = guard_of(gate)->judge_reading(result.command, command.input, work_dir,
+                                            in_full || gate.guards_files(), command.environment);
   Verdict& verdict = judgement.verdict;
   std::string typed;
   if (verdict && command.terminal && !command.input.empty())
-    verdict = gate.guard->judge_typed(result.command, work_dir, true, command.input, typed);
+    verdict = guard_of(gate)->judge_typed(result.command, work_dir, true, command.input, typed);
   if (verdict.must_ask)
     question = verdict;
   else if (!verdict)
@@ -307,7 +315,8 @@ bool Executor::Admission::check_policy(const Gate& gate, const Command& command,
   if (!admitted() || command.code.empty() || command.argv.empty()) return admitted();
   // The last word is the file that the code is in.
   const Verdict of_code =
-      gate.guard->judge_code({command.argv.begin(), command.argv.end() - 1}, command.code, work_dir)
+      guard_of(gate)
+          ->judge_code({command.argv.begin(), command.argv.end() - 1}, command.code, work_dir)
           .verdict;
   if (of_code) return true;
   if (!of_code.must_ask)
@@ -332,10 +341,7 @@ bool Executor::Admission::check_timeout(const ExecutorOptions& options, const Co
            {idle ? "idle_" : "", seconds_text(shorter)});
     return false;
   }
-  if (result.timeout <= options.max_timeout || command.background) return true;
-  add_note(result.notes, "timeout reduced from % to %, the longest that is allowed here",
-           {seconds_text(result.timeout), count_of_seconds(options.max_timeout)});
-  result.timeout = options.max_timeout;
+  if (!command.background) bound_timeout(result.timeout, options.max_timeout, result.notes);
   return true;
 }
 
@@ -369,7 +375,7 @@ void Executor::Admission::screen(const Executor& executor, const Command& given,
                                  Judgement& judgement, bool in_full) {
   const Gate& gate = *executor.gate_;
   const ExecutorOptions& options = gate.options;
-  if (given.session) enter(given, options.workspace);
+  if (given.session) enter(given, gate);
   const Command& command = this->command(given);
   time = utc_timestamp();
   result.command = command.argv.empty() ? command.script : script_of_argv(command.argv);
@@ -409,7 +415,7 @@ void Executor::Admission::prepare(const Executor& executor, const Command& given
   process.terminal = command.terminal;
   process.max_output = options.max_output;
   if (command.max_output) {
-    process.spill_above = *command.max_output;
+    process.spill_above = command.spill_above.value_or(*command.max_output);
     if (!command.background || *command.max_output > process.max_output)
       process.max_output = *command.max_output;
   }

@@ -61,7 +61,12 @@ struct Executor::Admission {
     std::string folder = {};
     std::string mark = {};
     Function<std::string()> session_text = {};
+    // What else its shell begins with, and what judges that.
+    HeldBy holder = HeldBy::none;
+    TextMap held = {};
+    std::shared_ptr<const Guard> guard = {};
     std::string hand_on(const ProcessResult& ended, const PathRules& paths) const;
+    std::string hand_on_held(const SessionState& told) const;
   };
 
   // What a command finds at its descriptor 3: nothing, a pipe for what it leaves to its session,
@@ -80,6 +85,9 @@ struct Executor::Admission {
   std::optional<Command> in_session = {};
   Verdict question = {};  // must_ask: a person decides, if nothing refuses the command
   std::vector<std::string> unset = {};
+  // What the shell of the session runs before the command, and the guard that knows it; null: none.
+  std::string held = {};
+  std::shared_ptr<const Guard> guard = {};
   Third third = Third::nothing;
 
   // Runs all checks that may refuse the command, in the order below. It changes nothing.
@@ -93,7 +101,8 @@ struct Executor::Admission {
 
   // The command that is judged and run.
   const Command& command(const Command& given) const { return in_session ? *in_session : given; }
-  void enter(const Command& given, const std::string& workspace);
+  void enter(const Command& given, const Gate& gate);
+  const std::shared_ptr<const Guard>& guard_of(const Gate& gate) const;
   bool admitted() const { return result.rule.empty() && result.message.empty(); }
   // The argv of the process: the command's, or `shell` and its arguments, behind `prefix`. Sets
   // `third`. Empty when it cannot be run, as the result then says.

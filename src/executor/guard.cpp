@@ -220,7 +220,7 @@ void Executor::Admission::check_files(const Executor& executor, const Command& c
   const Gate& gate = *executor.gate_;
   const std::string& work_dir = directory.path;
   const char* const strictest = gate.has_read_only_roots ? "read-only" : "delete-guard";
-  const bool unread = !judgement.complete && !gate.guard->can_read(result.command, work_dir);
+  const bool unread = !judgement.complete && !guard_of(gate)->can_read(result.command, work_dir);
   if (unread)
     return reject(strictest, "Command was not understood, so which files it changes is not known",
                   {}, 0, result.command.size());

@@ -1,7 +1,9 @@
 // Sessions: what a command leaves to those after it.
 //
 // Each command of a session has a shell of its own. The shell writes its folder and its exported
-// variables into a pipe, at its start and at its end; what differs becomes the session's.
+// variables into a pipe, at its start and at its end; what differs becomes the session's. What else
+// bash and sh hold (variables, functions, aliases, options) they write at their end. Each thing
+// becomes a text that makes it again, which the next shell runs first, and the guard knows.
 //
 //   step    what is done, and what follows when it fails            function, and its thread
 //   enter   copies folder, variables and number of resets           enter(), the caller's
@@ -13,12 +15,15 @@
 //   parse   not complete, or of another form: all stays             parse_session_state()
 //   folder  outside of the roots: the session stays in its folder   hand_on()
 //   take    more than 256 variables or 64 KiB: all stays            take()
+//   held    not complete, not read, too much: that stays            hand_on_held()
+//   judge   a function or an alias is refused: it is not kept       hand_on_held()
 //   reset   since the command began: all stays, without a note      take()
 //
 // What holds: the state changes under its mutex and only in take() and reset(), so that a command
 // never finds half of what another one left. Each case in which something stays puts a note into
-// the result, but for a reset. What comes through the pipe is hostile text: it is read as the
-// output of `export -p` alone, nothing in it is expanded, and no shell ever runs it.
+// the result, but for a reset. What comes through the pipe is hostile text: it is read as what
+// shells print of themselves, nothing in it is expanded, and no shell ever runs it but functions,
+// each of which has been parsed and judged.
 
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
@@ -49,29 +54,29 @@ bool is_carried(std::string_view variable) {
 }
 
 // Reads what `export -p` prints in dash, bash, busybox, ksh93, mksh, zsh and yash: a command and
-// options, then NAME=value, the value in any of the quotes that shells know. Expands nothing.
+// options, then NAME=value, the value in any of the quotes that shells know.
 class ExportList {
  public:
   explicit ExportList(std::string_view text) : text_(text) {}
 
   Expected<Variables> read() {
     Variables variables;
-    while (at_ < text_.size())
+    while (!text_.at_end())
       if (!read_line(variables))
         return make_error(ErrorCode::parse,
                           "what the shell told of its variables was not understood at byte %",
-                          {at_}, at_);
+                          {text_.at()}, text_.at());
     return variables;
   }
 
  private:
   bool read_line(Variables& variables) {
     std::string word;
-    if (!read_word(word) || !is_any(word, "export", "declare", "typeset")) return false;
+    if (!text_.read(word) || !is_any(word, "export", "declare", "typeset")) return false;
     bool wanted = true;
     std::string variable;
-    while (next_is(' ')) {
-      if (!read_word(word)) return false;
+    while (text_.skip(' ')) {
+      if (!text_.read(word)) return false;
       if (!variable.empty()) {
         if (wanted) return false;  // only an array has more words
       } else if (starts_with(word, "-"sv)) {
@@ -81,102 +86,34 @@ class ExportList {
         variable = word;
       }
     }
-    if (!next_is('\n')) return false;
+    if (!text_.skip('\n')) return false;
     const std::size_t equals = variable.find('=');
     if (wanted && equals != std::string::npos && is_name(variable.substr(0, equals)))
       variables.push_back({variable.substr(0, equals), variable.substr(equals + 1)});
     return true;
   }
 
-  bool next_is(char c) {
-    if (at_ == text_.size() || text_[at_] != c) return false;
-    ++at_;
-    return true;
-  }
-
-  bool read_word(std::string& word) {
-    word.clear();
-    while (at_ < text_.size() && text_[at_] != ' ' && text_[at_] != '\n') {
-      const char c = text_[at_++];
-      if (c == '\'') {
-        if (!read_quoted(word, '\'', ""sv)) return false;
-      } else if (c == '"') {
-        if (!read_quoted(word, '"', "$`\"\\"sv)) return false;
-      } else if (c == '$') {
-        if (!next_is('\'') || !read_ansi(word)) return false;
-      } else if (c == '\\') {
-        if (at_ == text_.size()) return false;
-        word += text_[at_++];
-      } else if (std::strchr("`&|;<>", c)) {
-        return false;
-      } else {
-        word += c;
-      }
-    }
-    return true;
-  }
-
-  // To the quote that ends it. A backslash stands for itself, but before one of `escaped`.
-  bool read_quoted(std::string& word, char quote, std::string_view escaped) {
-    while (at_ < text_.size()) {
-      char c = text_[at_++];
-      if (c == quote) return true;
-      if (c == '\\' && at_ < text_.size() && escaped.find(text_[at_]) != std::string_view::npos)
-        c = text_[at_++];
-      word += c;
-    }
-    return false;
-  }
-
-  bool read_ansi(std::string& word) {
-    while (at_ < text_.size()) {
-      const char c = text_[at_++];
-      if (c == '\'') return true;
-      if (c != '\\')
-        word += c;
-      else if (const int byte = read_escape(); byte > 0)
-        word += static_cast<char>(byte);
-      else
-        return false;
-    }
-    return false;
-  }
-
-  // What follows a backslash: a byte, or -1. zsh has \C-x and \M-x for control and meta, and
-  // \M-\C-x for both. More levels no shell writes; they could be as many as use up the stack.
-  int read_escape(int levels = 2) {
-    if (at_ == text_.size()) return -1;
-    const char c = text_[at_];
-    if (c >= '0' && c <= '7') return read_number(8, 3);
-    ++at_;
-    if (c == 'x') return read_number(16, 2);
-    if ((c == 'M' || c == 'C') && next_is('-') && at_ < text_.size()) {
-      int byte = static_cast<unsigned char>(text_[at_++]);
-      if (byte == '\\' && (levels == 0 || (byte = read_escape(levels - 1)) < 0)) return -1;
-      return c == 'M' ? byte | 0x80 : byte == '?' ? 0x7f : byte & 0x1f;
-    }
-    if (c == 'e' || c == 'E') return '\033';
-    if (c == '\'' || c == '"' || c == '?') return c;
-    const char known = escaped_character(c);
-    return known ? known : -1;
-  }
-
-  int read_number(unsigned base, std::size_t most) {
-    const std::size_t begin = at_;
-    const int byte = static_cast<int>(read_digits(text_, at_, most, base));
-    return at_ > begin && byte < 256 ? byte : -1;
-  }
-
-  std::string_view text_;
-  std::size_t at_ = 0;
+  PrintedWords text_;
 };
+
+std::string joined_texts(const TextMap& texts) {
+  std::string all;
+  for (const auto& each : texts) all += each.second;
+  return all;
+}
 
 }  // namespace
 
 inline namespace inner {
 
+HeldBy held_by(std::string_view shell) {
+  const std::string_view program = base_name(shell);
+  if (program == "bash"sv) return HeldBy::bash;
+  return is_any(program, "sh", "dash", "ash") ? HeldBy::sh : HeldBy::none;
+}
+
 std::string session_script(std::string_view shell, int descriptor, std::string_view mark,
-                           std::size_t parts) {
+                           std::size_t parts, HeldBy holder, std::size_t held_parts) {
   const std::string_view program = base_name(shell);
   static constexpr auto carrying =
       NameSet{"ash", "bash", "dash", "ksh", "ksh93", "lksh", "mksh", "oksh", "sh", "yash", "zsh"};
@@ -185,9 +122,28 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
   const char* const own = program == "zsh"sv ? "builtin " : "\\command ";
   const std::string echo = concat("%echo %", {own, mark});
   const std::string list = concat("%&&%export -p&&%", {echo, own, echo});
-  const std::string tell = concat("{ %pwd -P&&%; } 2>/dev/null >&8", {own, list});
+  // What is held may have the name of any builtin but this: without it the others are found.
+  const char* const bare = holder == HeldBy::none ? "" : "\\unset -f command;";
+  std::string tell = concat("{ %%pwd -P&&%", {bare, own, list});
+  if (holder == HeldBy::bash)
+    append_all(tell, "&&%shopt -ps&&%set +o&&%&&%alias -p&&%&&%declare -p&&%&&%declare -f&&%",
+               {own, own, echo, own, echo, own, echo, own, echo});
+  else if (holder == HeldBy::sh)
+    append_all(tell, "&&%set +o&&%&&%alias&&%&&%set&&%&&%",
+               {own, echo, own, echo, own, echo, echo});
+  tell += "; } 2>/dev/null >&8";
   const std::string fd = std::to_string(descriptor);
-  std::string script = "set --;";
+  const char* const sure = holder == HeldBy::none ? "" : own;
+  const char* const run = held_parts > 0 ? own : "";
+  std::string held;
+  if (held_parts > 0)
+    held = concat("%eval \"$1%\" 2>/dev/null;%shift %;",
+                  {own, held_parts > 1 ? "$2" : "", own, held_parts});
+  const std::string close =
+      holder == HeldBy::none ? concat("set -- \"$?\" %;set +x", {mark})
+                             : concat("CODEEXEC_STATUS=$?;%%set -- \"$CODEEXEC_STATUS\" %;%set +x",
+                                      {bare, own, mark, own});
+  std::string script = concat("%set --;", {sure});
   for (std::size_t i = 1; i <= parts; ++i) append_all(script, "$%", {i});
   // The report goes to descriptor 8. That is closed for the script, and the shell has it back for
   // the trap; ksh, zsh and yash would not, so it stays open in them. The script begins on the first
@@ -195,30 +151,35 @@ std::string session_script(std::string_view shell, int descriptor, std::string_v
   // report, and our trap adds nothing. A trap of the script's own on EXIT takes the place of ours,
   // and sees the script's $?.
   return concat(
-      "%{ %; } 2>/dev/null >&8;trap '{ case ${2-} in %);;*)%;esac; } 2>/dev/null||:' EXIT;case "
-      "${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)eval \"%\";;*)eval \"%\" 8>&-;esac\n{ "
-      "set -- \"$?\" %;set +x; } 2>/dev/null\n%||:\nexit \"$1\"",
+      "%{ %; } 2>/dev/null >&8;trap '{ case ${2-} in %);;*)%;esac; } 2>/dev/null||:' EXIT;%case "
+      "${KSH_VERSION-}${ZSH_VERSION-}${YASH_VERSION-} in ?*)%eval \"%\";;*)%eval \"%\" 8>&-;esac\n"
+      "{ %; } 2>/dev/null\n%||:\n%exit \"$1\"",
       {descriptor == 8 ? std::string()
                        : concat("{ true; } 2>/dev/null >&%&&exec 8>&% %>&-;", {fd, fd, fd}),
-       list, mark, tell, script, script, mark, tell});
+       list, mark, tell, held, run, script, run, script, close, tell, sure});
 }
 
-// mark, variables, mark, folder, mark, variables, mark: each mark is a line.
-Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark) {
+// mark, variables, mark, folder, mark, variables, mark: each mark is a line. Then four times what
+// else the shell holds, and a mark.
+Expected<SessionState> parse_session_state(std::string_view text, std::string_view mark,
+                                           HeldBy holder) {
   const std::string line = concat("%\n", {mark});
-  std::array<std::string_view, 4> parts;
-  bool complete = !mark.empty() && !has_nul(text);
-  for (std::string_view& part : parts) {
+  const auto next_part = [&](std::string_view& part) {
     std::size_t end = 0;
-    while (complete && !starts_with(text.substr(end), line)) {
+    while (!starts_with(text.substr(end), line)) {
       end = text.find('\n', end);
-      complete = end++ != std::string_view::npos;
+      if (end++ == std::string_view::npos) return false;
     }
-    if (!complete) break;
     part = text.substr(0, end);
     text.remove_prefix(end + line.size());
-  }
-  if (!complete || !parts[0].empty() || !text.empty() || !starts_with(parts[2], "/"sv))
+    return true;
+  };
+  std::array<std::string_view, 4> parts;
+  bool complete = !mark.empty() && !has_nul(text);
+  for (std::string_view& part : parts) complete = complete && next_part(part);
+  const bool tells_held = holder != HeldBy::none;
+  if (!complete || !parts[0].empty() || (!tells_held && !text.empty()) ||
+      !starts_with(parts[2], "/"sv))
     return make_error(ErrorCode::parse,
                       "its shell did not tell all of them at its end (it ended in exec or set a "
                       "trap on EXIT, the folder is gone, or they are more than 256 KiB)");
@@ -230,6 +191,9 @@ Expected<SessionState> parse_session_state(std::string_view text, std::string_vi
   auto variables = ExportList(parts[3]).read();
   if (!variables) return variables.failure();
   state.variables = std::move(*variables);
+  std::string_view part;
+  while (tells_held && next_part(part)) state.held.push_back(std::string(part));
+  if (state.held.size() != 4 || !text.empty()) state.held.clear();
   return state;
 }
 
@@ -280,6 +244,7 @@ void Session::reset() const {
   const std::lock_guard<std::mutex> lock(state_->mutex);
   state_->work_dir.clear();
   state_->changes.clear();
+  for (TextMap& held : state_->held) held.clear();
   ++state_->resets;
 }
 
@@ -311,9 +276,31 @@ bool Session::State::take(const SessionState& told, const std::string& folder,
   return true;
 }
 
+// The same of what else a shell holds, which was `before` when the command began.
+bool Session::State::take_held(HeldBy holder, const TextMap& before, const TextMap& now,
+                               std::uint64_t reset) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (reset != resets) return true;
+  TextMap& all = held[static_cast<std::size_t>(holder)];
+  TextMap changed = all;
+  for (const auto& [key, text] : before)
+    if (now.find(key) == now.end()) changed.erase(key);
+  for (const auto& [key, text] : now)
+    if (const auto old = before.find(key); old == before.end() || old->second != text)
+      changed[key] = text;
+  if (changed.size() > max_held || joined_texts(changed).size() > max_held_bytes) return false;
+  all = std::move(changed);
+  return true;
+}
+
+const std::shared_ptr<const Guard>& Executor::Admission::guard_of(const Gate& gate) const {
+  return guard ? guard : gate.guard;
+}
+
 // A variable that the command itself brings is set, also where the session has another value for it
 // or has unset it.
-void Executor::Admission::enter(const Command& given, const std::string& workspace) {
+void Executor::Admission::enter(const Command& given, const Gate& gate) {
+  const std::string& workspace = gate.options.workspace;
   ending.session = Session::State::of(*given.session);
   Command& command = in_session.emplace(given);
   const std::lock_guard<std::mutex> lock(ending.session->mutex);
@@ -331,6 +318,50 @@ void Executor::Admission::enter(const Command& given, const std::string& workspa
     for (auto at = unset.begin(); at != unset.end();)
       at = *at == variable.first ? unset.erase(at) : at + 1;
   }
+  ending.guard = gate.guard;
+  if (gate.guard->with_held({}))
+    ending.holder = held_by(given.interpreter.empty() ? gate.options.shell : given.interpreter);
+  ending.held = ending.session->held[static_cast<std::size_t>(ending.holder)];
+  for (const auto& variable : given.environment) ending.held.erase(concat("3%", {variable.first}));
+  held = joined_texts(ending.held);
+  if (!held.empty()) guard = gate.guard->with_held(held);
+}
+
+// A note on what of all else that a shell holds the session does not take over.
+std::string Executor::Admission::Ending::hand_on_held(const SessionState& told) const {
+  if (holder == HeldBy::none) return {};
+  constexpr std::string_view all =
+      "the session keeps its functions and unexported variables as they were: ";
+  if (told.held.empty()) return concat("%with what is exported they are more than 256 KiB", {all});
+  std::vector<std::string> left_out;
+  auto read = guard->held_by_shell(told.held, holder == HeldBy::bash, left_out);
+  if (!read) return concat({all, read.error().message});
+  TextMap now;
+  TextMap exported;
+  if (holder == HeldBy::sh)
+    for (const auto& variable : told.variables) exported[variable.first];
+  for (auto& [key, text] : *read) {
+    const std::string_view name = std::string_view(key).substr(1);
+    const auto before = held.find(key);
+    const bool is_new = before == held.end() || before->second != text;
+    if (key[0] == '3' && (!is_carried(name) || exported.find(name) != exported.end())) continue;
+    // Functions and aliases are commands: what runs them may not show what they are.
+    if (is_new && (key[0] == '2' || key[0] == '4') &&
+        !guard->judge_reading(text, {}, told.work_dir, false, told.variables).verdict)
+      left_out.push_back(concat({key[0] == '2' ? "function "sv : "alias "sv, name}));
+    else
+      now[key] = std::move(text);
+  }
+  if (now != held && !guard->with_held(joined_texts(now))
+                          ->judge_reading({}, {}, told.work_dir, false, told.variables)
+                          .verdict)
+    return concat("%no later command could be judged with them", {all});
+  if (!session->take_held(holder, held, now, resets))
+    return concat("%they are more than 1,024 or 256 KiB", {all});
+  if (left_out.empty()) return {};
+  constexpr std::size_t longest = 200;
+  return concat("the session does not keep %: a later command could not be judged with it",
+                {utf8_prefix(to_utf8(joined(left_out, ", "sv)), longest)});
 }
 
 // A note on what the session does not take over, and why; empty when it takes all. It does not
@@ -339,7 +370,7 @@ std::string Executor::Admission::Ending::hand_on(const ProcessResult& ended,
                                                  const PathRules& paths) const {
   constexpr std::string_view all = "the session keeps its folder and variables as they were: ";
   if (ended.outcome != Outcome::exited) return concat("%the command did not end by itself", {all});
-  auto told = parse_session_state(session_text(), mark);
+  auto told = parse_session_state(session_text(), mark, holder);
   if (!told) return concat({all, told.error().message});
   std::string note;
   if (paths.permission(told->work_dir) == Permission::none) {
@@ -350,8 +381,10 @@ std::string Executor::Admission::Ending::hand_on(const ProcessResult& ended,
         {printable(folder), there, there});
     told->work_dir = folder;
   }
-  if (session->take(*told, folder, resets)) return note;
-  return concat("%more than 256 variables or 64 KiB changed", {all});
+  if (!session->take(*told, folder, resets))
+    return concat("%more than 256 variables or 64 KiB changed", {all});
+  const std::string other = hand_on_held(*told);
+  return concat("%%%", {note, note.empty() || other.empty() ? "" : "; ", other});
 }
 
 }  // namespace v0_1

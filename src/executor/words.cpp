@@ -2,7 +2,7 @@
 //
 //   command                       words                                   descriptor 3
 //   argv                          as given                                nothing
-//   script of a session           SHELL -c WRAPPER SHELL PART...          the session's pipe
+//   script of a session           SHELL -c WRAPPER SHELL HELD... PART...  the session's pipe
 //   script that fits              SHELL -c SCRIPT                         nothing
 //   longer script                 SHELL /dev/fd/3                         the script
 //   each, with a prefix           SHELL -c 'PREFIX "$@"' sh WORDS...      the same
@@ -45,18 +45,27 @@ std::vector<std::string> prefixed(const std::string& prefix, const std::string& 
 // report what it likes, as it can set that, too.
 bool Executor::Admission::follow_session(const std::string& text, std::vector<std::string>& words) {
   const std::string shell = words.back();
-  const std::size_t parts = (text.size() + longest_inline_script - 1) / longest_inline_script;
+  // The executor's shell elsewhere may be another one.
+  if (held_by(shell) != ending.holder) {
+    ending.holder = HeldBy::none;
+    held.clear();
+  }
+  const auto parts_of = [](const std::string& whole) {
+    return (whole.size() + longest_inline_script - 1) / longest_inline_script;
+  };
   std::string& mark = ending.mark;
   mark = random_hex(16);
-  const std::string wrapper = session_script(shell, 3, mark, parts);
+  const std::string wrapper =
+      session_script(shell, 3, mark, parts_of(text), ending.holder, parts_of(held));
   if (mark.empty())
     fail(system_error(errno, "cannot get random bytes for the session"), "setup");
   else if (wrapper.empty())
     reject("command", "a session needs a POSIX shell, and % is not known as one",
            {in_quotes(shell)});
   add_words(words, {"-c", wrapper, shell});
-  for (std::size_t i = 0; i < parts; ++i)
-    words.push_back(text.substr(i * longest_inline_script, longest_inline_script));
+  for (const std::string* whole : {&static_cast<const std::string&>(held), &text})
+    for (std::size_t i = 0; i < parts_of(*whole); ++i)
+      words.push_back(whole->substr(i * longest_inline_script, longest_inline_script));
   return admitted();
 }
 

@@ -34,6 +34,34 @@ constexpr std::uint64_t FileContent::*const content_numbers[] = {
 constexpr bool FileContent::*const content_flags[] = {&FileContent::more, &FileContent::cut_line,
                                                       &FileContent::binary};
 
+constexpr std::uint64_t FileMatches::*const match_numbers[] = {
+    &FileMatches::matches, &FileMatches::ignored, &FileMatches::binary, &FileMatches::unreadable};
+
+// The texts of edits, each behind its size and what else there is of it.
+std::string bytes_of_edits(const std::vector<FileEdit>& edits) {
+  std::string bytes;
+  for (const FileEdit& edit : edits) {
+    const std::uint64_t head[] = {edit.all, edit.old_text.size(), edit.new_text.size()};
+    append_all(bytes, {bytes_of(head, std::size(head)), edit.old_text, edit.new_text});
+  }
+  return bytes;
+}
+
+std::vector<FileEdit> edits_of_bytes(std::string_view bytes) {
+  std::vector<FileEdit> edits;
+  std::uint64_t head[3];
+  while (edits.size() <= Files::max_edits && take_numbers(bytes, head, std::size(head))) {
+    FileEdit& edit = edits.emplace_back();
+    edit.all = head[0] != 0;
+    std::string* const texts[] = {&edit.old_text, &edit.new_text};
+    for (int i = 0; i < 2; ++i) {
+      *texts[i] = bytes.substr(0, static_cast<std::size_t>(head[i + 1]));
+      bytes.remove_prefix(texts[i]->size());
+    }
+  }
+  return edits;
+}
+
 }  // namespace
 
 FileMessage::FileMessage(Question question, std::string_view asked) : path(asked) {
@@ -122,6 +150,18 @@ Expected<std::string> write_elsewhere(const FilesElsewhere& there, std::string_v
   return std::move(message.path);
 }
 
+Expected<FileEdited> edit_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                    const std::vector<FileEdit>& edits) {
+  FileMessage message(FileMessage::edit, path);
+  message.bytes = bytes_of_edits(edits);
+  if (auto ok = there.ask(message); !ok) return ok.failure();
+  Expected<FileEdited> edited = FileEdited();
+  edited->path.swap(message.path);
+  edited->replaced = message.numbers[1];
+  edited->diff = message.bytes.substr(0, Files::max_diff);
+  return edited;
+}
+
 Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view path,
                                   std::size_t depth) {
   FileMessage message(FileMessage::list, path);
@@ -131,6 +171,7 @@ Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view 
   FileList& list = *found;
   list.path.swap(message.path);
   list.more = message.numbers[1] != 0;
+  list.ignored = message.numbers[2];
   std::string_view rest = message.bytes;
   std::uint64_t head[2];
   while (list.entries.size() < Files::max_entries && take_numbers(rest, head, 2)) {
@@ -145,6 +186,28 @@ Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view 
   return found;
 }
 
+Expected<FileMatches> search_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                       const FileSearch& search) {
+  FileMessage message(FileMessage::search, path);
+  message.extra = search.pattern;
+  message.bytes = search.glob;
+  std::uint64_t* number = message.numbers;
+  *++number = search.context;
+  *++number = search.files_only;
+  *++number = search.max_matches;
+  *++number = search.max_bytes;
+  *++number = static_cast<std::uint64_t>(search.timeout.count());
+  if (auto ok = there.ask(message); !ok) return ok.failure();
+  Expected<FileMatches> found = FileMatches();
+  FileMatches& matches = *found;
+  matches.path.swap(message.path);
+  matches.text = message.bytes.substr(0, search.max_bytes);
+  number = message.numbers;
+  for (const auto member : match_numbers) matches.*member = *++number;
+  matches.more = *++number != 0;
+  return found;
+}
+
 }  // namespace inner
 
 const FilesElsewhere* Files::elsewhere(std::string_view path) const {
@@ -153,49 +216,83 @@ const FilesElsewhere* Files::elsewhere(std::string_view path) const {
   return here ? nullptr : elsewhere_;
 }
 
-void Files::answer(FileMessage& message) const {
+void Files::answer_read(FileMessage& message) const {
   std::uint64_t* number = message.numbers;
-  const std::uint64_t question = std::exchange(*number, 0);
-  if (question == FileMessage::read) {
-    FileRange range;
-    range.by_bytes = (number[1] & 1) != 0;
-    range.offset = number[2];
-    range.count = number[3];
-    range.max_bytes = static_cast<std::size_t>(number[4]);
-    auto content = read(message.path, range);
-    if (!content) return message.fail(content.error());
-    for (const auto member : content_numbers) *++number = (*content).*member;
-    std::uint64_t bit = 1;
-    *++number = 0;
-    for (const auto member : content_flags) {
-      if ((*content).*member) *number |= bit;
-      bit <<= 1;
-    }
-    message.path.swap(content->path);
-    message.extra.swap(content->mime_type);
-    message.bytes.swap(content->bytes);
-  } else if (question == FileMessage::list) {
-    auto found = list(message.path, static_cast<std::size_t>(number[1]));
-    if (!found) return message.fail(found.error());
-    number[1] = found->more;
-    for (const FileEntry& entry : found->entries) {
-      const std::uint64_t head[] = {
-          static_cast<std::uint64_t>(entry.type) | (entry.closed ? 4U : 0U), entry.size};
-      append_all(message.bytes, {bytes_of(head, 2), entry.path, "\0"sv, entry.modified, "\0"sv});
-    }
-    message.path.swap(found->path);
-  } else {
-    FileWrite how;
-    how.make_directories = number[1] != 0;
-    how.only_new = number[2] != 0;
-    how.remove = number[3] != 0;
-    how.below.swap(message.extra);
-    auto found = question == FileMessage::write ? write(message.path, message.bytes, how)
-                                                : canonical_path(message.path, how.below);
-    message.bytes.clear();
-    if (!found) return message.fail(found.error());
-    message.path.swap(*found);
+  FileRange range;
+  range.by_bytes = (number[1] & 1) != 0;
+  range.offset = number[2];
+  range.count = number[3];
+  range.max_bytes = static_cast<std::size_t>(number[4]);
+  auto content = read(message.path, range);
+  if (!content) return message.fail(content.error());
+  for (const auto member : content_numbers) *++number = (*content).*member;
+  std::uint64_t bit = 1;
+  *++number = 0;
+  for (const auto member : content_flags) {
+    if ((*content).*member) *number |= bit;
+    bit <<= 1;
   }
+  message.path.swap(content->path);
+  message.extra.swap(content->mime_type);
+  message.bytes.swap(content->bytes);
+}
+
+void Files::answer_list(FileMessage& message) const {
+  auto found = list(message.path, static_cast<std::size_t>(message.numbers[1]));
+  if (!found) return message.fail(found.error());
+  message.numbers[1] = found->more;
+  message.numbers[2] = found->ignored;
+  for (const FileEntry& entry : found->entries) {
+    const std::uint64_t head[] = {static_cast<std::uint64_t>(entry.type) | (entry.closed ? 4U : 0U),
+                                  entry.size};
+    append_all(message.bytes, {bytes_of(head, 2), entry.path, "\0"sv, entry.modified, "\0"sv});
+  }
+  message.path.swap(found->path);
+}
+
+void Files::answer_search(FileMessage& message) const {
+  FileSearch asked;
+  asked.pattern.swap(message.extra);
+  asked.glob.swap(message.bytes);
+  std::uint64_t* number = message.numbers;
+  asked.context = static_cast<std::size_t>(*++number);
+  asked.files_only = *++number != 0;
+  asked.max_matches = static_cast<std::size_t>(*++number);
+  asked.max_bytes = static_cast<std::size_t>(*++number);
+  asked.timeout = std::chrono::milliseconds(*++number);
+  auto found = search(message.path, asked);
+  if (!found) return message.fail(found.error());
+  number = message.numbers;
+  for (const auto member : match_numbers) *++number = (*found).*member;
+  *++number = found->more;
+  message.path.swap(found->path);
+  message.bytes.swap(found->text);
+}
+
+void Files::answer(FileMessage& message) const {
+  std::uint64_t* const number = message.numbers;
+  const std::uint64_t question = std::exchange(*number, 0);
+  if (question == FileMessage::read) return answer_read(message);
+  if (question == FileMessage::list) return answer_list(message);
+  if (question == FileMessage::search) return answer_search(message);
+  if (question == FileMessage::edit) {
+    auto edited = edit(message.path, edits_of_bytes(message.bytes));
+    if (!edited) return message.fail(edited.error());
+    number[1] = edited->replaced;
+    message.path.swap(edited->path);
+    message.bytes.swap(edited->diff);
+    return;
+  }
+  FileWrite how;
+  how.make_directories = number[1] != 0;
+  how.only_new = number[2] != 0;
+  how.remove = number[3] != 0;
+  how.below.swap(message.extra);
+  auto found = question == FileMessage::write ? write(message.path, message.bytes, how)
+                                              : canonical_path(message.path, how.below);
+  message.bytes.clear();
+  if (!found) return message.fail(found.error());
+  message.path.swap(*found);
 }
 
 }  // namespace v0_1

@@ -49,6 +49,21 @@ struct FileWrite {
   std::string below = {};
 };
 
+// What edit() changes in a file: `old_text` becomes `new_text`.
+struct FileEdit {
+  std::string old_text = {};  // not empty, exactly as in the file but for its line ends
+  std::string new_text = {};
+  bool all = false;  // wherever it is; else it must be at one place alone
+};
+
+// What edit() has done.
+struct FileEdited {
+  std::string path = {};       // canonical
+  std::uint64_t replaced = 0;  // places
+  // The hunks of a unified diff, at most max_diff bytes of them.
+  std::string diff = {};
+};
+
 struct FileEntry {
   enum class Type { file, directory, link, other };
   std::string path = {};  // relative to the directory that was listed; bytes, mostly UTF-8
@@ -65,6 +80,35 @@ struct FileList {
   std::string path = {};                // canonical
   std::vector<FileEntry> entries = {};  // by path, byte by byte; a directory before what is in it
   bool more = false;  // there are more than max_entries, or deeper ones that could not be read
+  std::uint64_t ignored = 0;  // were left out, as a .gitignore says
+};
+
+// What search() looks for.
+struct FileSearch {
+  std::string pattern = {};  // see Regex; each line is a text of its own, without its end
+  std::string glob = {};     // of names, or with a / of paths from `path`; `**` and {a,b}, too
+  std::size_t context = 0;   // lines around each that matches, at most 100
+  bool files_only = false;   // paths alone, one a line
+  std::size_t max_matches = 1000;                // lines that match, or files
+  std::size_t max_bytes = std::size_t{1} << 16;  // of FileMatches::text
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  std::optional<CancelToken> cancel = {};
+};
+
+// What was found, by path, with the path of each file before its lines:
+//   src/a.c
+//   12:a line that matches, of which at most 300 bytes are given
+//   13-a line of its context
+//   --
+//   40:the next one
+struct FileMatches {
+  std::string path = {};  // canonical, where it was searched
+  std::string text = {};
+  std::uint64_t matches = 0;     // lines, or with files_only files
+  std::uint64_t ignored = 0;     // files and directories left out, as a .gitignore says
+  std::uint64_t binary = 0;      // files that were left out, as they have a NUL
+  std::uint64_t unreadable = 0;  // files and directories
+  bool more = false;             // a bound was reached, and the rest was not searched
 };
 
 // Internal: files on another machine, and a question about them.
@@ -89,6 +133,10 @@ class Files {
  public:
   static constexpr std::size_t max_entries = 2000;  // listed at once
   static constexpr std::size_t max_write = std::size_t{64} << 20;
+  static constexpr std::size_t max_edits = 100;                     // of a file at once
+  static constexpr std::size_t max_edited = std::size_t{16} << 20;  // bytes of a file to be edited
+  static constexpr std::size_t max_diff = 8192;
+  static constexpr std::size_t max_searched = 4000000;
   // Looked through for the offset of a range in lines; beyond it only bytes can be read.
   static constexpr std::uint64_t max_scan = std::uint64_t{1} << 30;
 
@@ -112,16 +160,38 @@ class Files {
   Expected<std::string> write(std::string_view path, std::string_view bytes,
                               const FileWrite& how = {}) const;
 
+  // Changes a text as write() replaces a file: all of the edits, or none. Each is looked for in the
+  // text as it was. What both texts of an edit begin and end with stays; the rest of two edits may
+  // not overlap. Where the file has \r\n, a \n of an edit stands for it, in both texts. The file is
+  // left as it is when it was changed meanwhile.
+  //   Memory: a few times the file. Time: edits x file.
+  //   Errors, beside those of write(): not_found for an old_text that is not there, with the
+  //   nearest lines; invalid_argument for one at several places without `all`, with their lines,
+  //   for edits that are empty, change nothing or overlap, and for what is no text (it has a NUL);
+  //   limit for more than max_edited bytes or 100,000 places; io when it was changed meanwhile.
+  Expected<FileEdited> edit(std::string_view path, const std::vector<FileEdit>& edits) const;
+
   // What a directory holds, `depth` levels deep, at least 1; hidden files, too. Links are shown and
   // not followed. The upper levels come first when there are too many. Not looked into: .git, .hg,
   // .svn, the directories that is_auto_generated() knows by their names alone (__pycache__,
-  // node_modules ...), those that a root forbids, and /proc and its like.
+  // node_modules ...), those that a root forbids, and /proc and its like. What a .gitignore names
+  // is left out: that of the directory, of those in it, and of those around it in its repository.
   Expected<FileList> list(std::string_view path, std::size_t depth = 1) const;
 
-  // Carries out what FilesElsewhere::read(), write() and list() ask for.
+  // Searches a file, or a directory and what list() would look into, by lines. Links are not
+  // followed. Depth: 128; names: max_searched files and directories.
+  //   Memory: 1 MiB of a file, the names of the directories on the way to it, and the pattern.
+  //   Time: that of reading the files; a pattern that takes longer stops at the timeout.
+  //   Errors, beside those of list(): those of Regex for the pattern.
+  Expected<FileMatches> search(std::string_view path, const FileSearch& search) const;
+
+  // Carries out what was asked of FilesElsewhere.
   void answer(FileMessage& message) const;
 
  private:
+  void answer_read(FileMessage& message) const;
+  void answer_list(FileMessage& message) const;
+  void answer_search(FileMessage& message) const;
   const FilesElsewhere* elsewhere(std::string_view path) const;
   // The path here of what lies in the moved directory; empty: it does not.
   std::string moved_path(std::string_view path) const;

@@ -1,4 +1,4 @@
-// Places of files, and Python's tokens.
+// Places of files, their changes, and Python's tokens.
 #pragma once
 
 #include "base/base.hpp"
@@ -34,6 +34,50 @@ struct Place {
 Place place_of(const std::string& path);
 
 SharedError not_regular_error(const std::string& path, mode_t mode);
+
+// A directory that has exactly this canonical path, for reading.
+Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::string& path);
+
+// Opens what is a regular file in an open directory; a pipe is not waited for.
+Expected<UniqueFd> open_regular_file(int directory, const char* name, const std::string& path,
+                                     struct stat& status);
+
+// The same of what is known to be one, by fstatat().
+Expected<UniqueFd> open_known_file(int directory, const char* name, const std::string& path,
+                                   struct stat& status);
+
+// A file that is to be replaced or made, in its open directory.
+struct FileTarget {
+  std::string path = {};
+  std::string name = {};
+  UniqueFd directory = {};
+  bool exists = false;
+  struct stat old = {};  // of what is there
+  Function<std::string()> refused = {};
+};
+
+// Fails where the rules or the system do not permit a file of that size, and with what FileWrite
+// forbids.
+Expected<FileTarget> open_target(const PathRules& rules, std::string_view path,
+                                 std::string_view base, std::size_t size, const FileWrite& how);
+
+Expected<void> check_write_size(const std::string& path, std::size_t size);
+
+// All of the bytes or none. Asks at the last moment whether what is there may be replaced.
+Expected<void> put_bytes(const FileTarget& target, std::string_view bytes, bool only_new,
+                         FunctionRef<bool()> may_replace);
+
+// Lines around a change that a difference shows.
+inline constexpr std::size_t diff_context = 3;
+
+// A unified diff, with at most 400 bytes of each line, without its head. The texts begin behind so
+// many lines of two files.
+void append_hunks(std::string& diff, std::string_view old_text, std::string_view edited_text,
+                  std::size_t old_line, std::size_t new_line);
+
+// The same of whole files, with its head.
+std::string unified_diff(std::string_view path, std::string_view old_text,
+                         std::string_view edited_text);
 
 inline bool is_line_break(char c) { return c == '\n' || c == '\r'; }
 
@@ -129,7 +173,7 @@ class PythonLexer {
 
 // A question about files on another machine; it becomes the answer.
 struct FileMessage {
-  enum Question : std::uint64_t { canonical, read, write, list };
+  enum Question : std::uint64_t { canonical, read, write, list, edit, search };
 
   std::uint64_t numbers[6] = {};  // the first is the Question; of an answer 0, or 1 + an ErrorCode
   std::string path = {};
@@ -154,8 +198,12 @@ Expected<FileContent> read_elsewhere(const FilesElsewhere& there, std::string_vi
                                      const FileRange& range);
 Expected<std::string> write_elsewhere(const FilesElsewhere& there, std::string_view path,
                                       std::string_view bytes, const FileWrite& how);
+Expected<FileEdited> edit_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                    const std::vector<FileEdit>& edits);
 Expected<FileList> list_elsewhere(const FilesElsewhere& there, std::string_view path,
                                   std::size_t depth);
+Expected<FileMatches> search_elsewhere(const FilesElsewhere& there, std::string_view path,
+                                       const FileSearch& search);
 
 }  // namespace inner
 

@@ -2,6 +2,7 @@
 
 #include "files/files.hpp"
 #include "files/files_internal.hpp"
+#include "files/ignore_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -13,12 +14,6 @@ namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
-
-// A directory whose content is not listed: of version control, or generated.
-bool is_closed_by_name(std::string_view name) {
-  return name == ".git"sv || name == ".hg"sv || name == ".svn"sv ||
-         is_generated_name(name, GeneratedScope::tree);
-}
 
 FileEntry entry_of(std::string path, const struct stat& status) {
   FileEntry entry;
@@ -33,7 +28,10 @@ FileEntry entry_of(std::string path, const struct stat& status) {
   return entry;
 }
 
-// A directory that has exactly this canonical path, for reading.
+}  // namespace
+
+inline namespace inner {
+
 Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::string& path) {
   const auto permitted = check_permission(rules, path, Permission::read);
   if (!permitted) return permitted.failure();
@@ -47,6 +45,10 @@ Expected<UniqueFd> open_listed_directory(const PathRules& rules, const std::stri
   if (!fd) return system_error(errno, "%", {in_quotes(path)});
   return fd;
 }
+
+}  // namespace inner
+
+namespace {
 
 int compare_paths(const void* a, const void* b) {
   return (*static_cast<FileEntry* const*>(a))
@@ -67,17 +69,21 @@ void sort_by_path(std::vector<FileEntry>& entries) {
 class TreeWalk {
  public:
   TreeWalk(const PathRules& rules, const std::string& top, std::size_t depth, FileList& list)
-      : rules_(rules), top_(top), depth_(depth), list_(list) {}
+      : rules_(rules),
+        top_(top),
+        depth_(depth),
+        list_(list),
+        ignored_(rules_around(rules, top, prefix_)) {}
 
   // Those of the directory that is listed itself.
-  Expected<void> add_entries() { return add("", 1); }
+  Expected<void> add_entries() { return add("", 1, ignored_); }
 
   // Those of the directories in it, and so on.
   void add_deeper() {
     for (std::size_t i = 0; i < waiting_.size() && !is_full_; ++i) {
       const Waiting next = waiting_[i];
       const std::string path = list_.entries[next.entry].path;
-      if (add(path, next.depth)) continue;
+      if (add(path, next.depth, next.ignored)) continue;
       list_.entries[next.entry].closed = true;
       list_.more = true;
     }
@@ -87,17 +93,23 @@ class TreeWalk {
   struct Waiting {
     std::size_t entry;  // its place in the list
     std::size_t depth;  // of what is in it
+    IgnoreRules ignored;
   };
 
-  Expected<void> add(const std::string& below, std::size_t depth) {
+  Expected<void> add(const std::string& below, std::size_t depth, IgnoreRules ignored) {
     const std::string path = below.empty() ? top_ : concat("%/%", {top_ == "/" ? "" : top_, below});
     auto fd = open_listed_directory(rules_, path);
     if (!fd) return fd.failure();
     const std::string start = below.empty() ? "" : below + "/";
+    ignored.read(fd->get(), prefix_ + start);
     std::vector<FileEntry> found;
     const auto listed = list_open_directory(
         std::move(*fd), path, budget_, [&](const char* child, const struct stat& status) {
-          found.push_back(entry_of(concat({start, child}), status));
+          FileEntry entry = entry_of(concat({start, child}), status);
+          if (ignored.excludes(prefix_ + entry.path, S_ISDIR(status.st_mode)))
+            ++list_.ignored;
+          else
+            found.push_back(std::move(entry));
         });
     const bool is_used_up =
         !listed && listed.error().code == ErrorCode::limit && listed.error().system_error == 0;
@@ -110,7 +122,7 @@ class TreeWalk {
       FileEntry& entry = found[i];
       if (entry.type == FileEntry::Type::directory && depth < depth_) {
         entry.closed = is_closed_by_name(std::string_view(entry.path).substr(start.size()));
-        if (!entry.closed) waiting_.push_back({list_.entries.size(), depth + 1});
+        if (!entry.closed) waiting_.push_back({list_.entries.size(), depth + 1, ignored});
       }
       list_.entries.push_back(std::move(entry));
     }
@@ -121,6 +133,8 @@ class TreeWalk {
   const std::string& top_;
   std::size_t depth_;
   FileList& list_;
+  std::string prefix_ = {};
+  const IgnoreRules ignored_;  // around what is listed
   WalkBudget budget_ = {};
   std::vector<Waiting> waiting_ = {};
   bool is_full_ = false;

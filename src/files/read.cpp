@@ -11,25 +11,30 @@
 namespace codeexec {
 inline namespace v0_1 {
 
-namespace {
+inline namespace inner {
 
-Expected<UniqueFd> open_regular_file(const std::string& path, struct stat& status) {
-  const Place place = place_of(path);
-  const auto directory = open_canonical_directory(place.directory);
-  if (!directory) return system_error(directory.error().system_error, "%", {in_quotes(path)});
-  if (place.name.empty()) return not_regular_error(path, S_IFDIR);
-  const int in = directory->get();
-  if (::fstatat(in, place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0)
+Expected<UniqueFd> open_regular_file(int directory, const char* name, const std::string& path,
+                                     struct stat& status) {
+  if (::fstatat(directory, name, &status, AT_SYMLINK_NOFOLLOW) != 0)
     return system_error(errno, "%", {in_quotes(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
+  return open_known_file(directory, name, path, status);
+}
+
+Expected<UniqueFd> open_known_file(int directory, const char* name, const std::string& path,
+                                   struct stat& status) {
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
-  UniqueFd fd(above_standard_streams(::openat(in, place.name.c_str(), flags)));
+  UniqueFd fd(above_standard_streams(::openat(directory, name, flags)));
   if (!fd && (errno == ELOOP || errno == EMLINK)) return not_regular_error(path, S_IFLNK);
   if (!fd || ::fstat(fd.get(), &status) != 0) return system_error(errno, "%", {in_quotes(path)});
   if (!S_ISREG(status.st_mode)) return not_regular_error(path, status.st_mode);
   if (auto ok = check_file_system(fd.get(), path); !ok) return ok.failure();
   return fd;
 }
+
+}  // namespace inner
+
+namespace {
 
 constexpr std::size_t file_buffer = 65536;
 
@@ -179,8 +184,12 @@ Expected<FileContent> Files::read(std::string_view path, const FileRange& range)
   auto place = permitted_path(rules_, path, base_, Permission::read);
   if (!place) return place.failure();
   if (names_a_directory(path)) return not_regular_error(*place, S_IFDIR);
+  const Place in = place_of(*place);
+  const auto directory = open_canonical_directory(in.directory);
+  if (!directory) return system_error(directory.error().system_error, "%", {in_quotes(*place)});
+  if (in.name.empty()) return not_regular_error(*place, S_IFDIR);
   struct stat status {};
-  const auto fd = open_regular_file(*place, status);
+  const auto fd = open_regular_file(directory->get(), in.name.c_str(), *place, status);
   if (!fd) return fd.failure();
 
   FileReader reader(fd->get());

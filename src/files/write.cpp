@@ -163,6 +163,72 @@ PathRules confined_rules(const PathRules& rules, const std::string& folder) {
 
 }  // namespace
 
+inline namespace inner {
+
+Expected<void> check_write_size(const std::string& path, std::size_t size) {
+  const bool is_over = size > Files::max_write;
+  if (!is_over && !is_beyond_file_limit(size)) return {};
+  return make_error(
+      ErrorCode::limit, "%: % bytes are more than %",
+      {in_quotes(path), size,
+       is_over ? std::to_string(Files::max_write) : "the limit for files (ulimit -f)"});
+}
+
+Expected<FileTarget> open_target(const PathRules& rules, std::string_view path,
+                                 std::string_view base, std::size_t size, const FileWrite& how) {
+  auto permitted = permitted_path(rules, path, base, Permission::write);
+  if (!permitted) return permitted.failure();
+  Expected<FileTarget> opened = FileTarget();
+  FileTarget& target = *opened;
+  target.path = std::move(*permitted);
+  const Place place = place_of(target.path);
+  if (place.name.empty() || names_a_directory(path)) return not_regular_error(target.path, S_IFDIR);
+  if (auto ok = check_write_size(target.path, size); !ok) return ok.failure();
+  // The directory changes, too, and a root may be a name in one that does not belong to it.
+  if (auto ok = check_permission(rules, place.directory, Permission::write); !ok)
+    return ok.failure();
+  target.refused = rules.watch_write(place.directory);
+  auto directory = open_or_make_directory(rules, place.directory, how.make_directories);
+  if (!directory) return directory.failure();
+  target.directory = std::move(*directory);
+  target.name = place.name;
+  const int in = target.directory.get();
+  if (auto ok = check_file_system(in, target.path); !ok) return ok.failure();
+
+  const char* const name = target.name.c_str();
+  target.exists = ::fstatat(in, name, &target.old, AT_SYMLINK_NOFOLLOW) == 0;
+  const auto failed = [&target] { return system_error(errno, "%", {in_quotes(target.path)}); };
+  if (!target.exists && errno != ENOENT) return failed();
+  if (!target.exists) return opened;
+  if (how.only_new) return exists_error(target.path);
+  if (!S_ISREG(target.old.st_mode)) return not_regular_error(target.path, target.old.st_mode);
+  if (::faccessat(in, name, W_OK, AT_EACCESS) != 0 && errno != ENOENT) return failed();
+  return opened;
+}
+
+Expected<void> put_bytes(const FileTarget& target, std::string_view bytes, bool only_new,
+                         FunctionRef<bool()> may_replace) {
+  const std::string subject = in_quotes(target.path);
+  const int in = target.directory.get();
+  NewFile file(in);
+  int error = file.create(target.exists ? 0600 : 0666);
+  if (error != 0) return system_error(error, "%: a file beside it", {subject});
+  if (target.exists) error = file.take_rights(target.old);
+  if (error == 0) error = file.write(bytes);
+  if (error == 0 && !may_replace())
+    return make_error(ErrorCode::io, "%: was changed meanwhile, and is left as it is", {subject});
+  if (error == 0) error = only_new ? file.become(target.name) : file.replace(target.name);
+  if (error == EEXIST && only_new) return exists_error(target.path);
+  if (error != 0) return system_error(error, "%", {subject});
+  error = flush_directory(in);
+  if (error != 0) return system_error(error, "%: written, and not yet on the disk", {subject});
+  if (const std::string why = target.refused(); !why.empty())
+    return make_error(ErrorCode::permission_denied, "%: %", {subject, why});
+  return {};
+}
+
+}  // namespace inner
+
 Expected<std::string> Files::write(std::string_view path, std::string_view bytes,
                                    const FileWrite& how) const {
   if (const FilesElsewhere* const there = elsewhere(path))
@@ -173,51 +239,16 @@ Expected<std::string> Files::write(std::string_view path, std::string_view bytes
     return moved_->as_seen(std::move(*written));
   }
   const PathRules rules = how.below.empty() ? rules_ : confined_rules(rules_, how.below);
-  auto target = permitted_path(rules, path, base_, Permission::write);
-  if (!target) return target;
-  const Place place = place_of(*target);
-  if (place.name.empty() || names_a_directory(path)) return not_regular_error(*target, S_IFDIR);
-  const std::string subject = in_quotes(*target);
-  if (bytes.size() > max_write || is_beyond_file_limit(bytes.size()))
-    return make_error(
-        ErrorCode::limit, "%: % bytes are more than %",
-        {subject, bytes.size(),
-         bytes.size() > max_write ? std::to_string(max_write) : "the limit for files (ulimit -f)"});
-  // The directory changes, too, and a root may be a name in one that does not belong to it.
-  const auto permitted = check_permission(rules, place.directory, Permission::write);
-  if (!permitted) return permitted.failure();
-  const auto refused = rules.watch_write(place.directory);
-  const auto directory = open_or_make_directory(rules, place.directory, how.make_directories);
-  if (!directory) return directory.failure();
-  const int in = directory->get();
-  if (auto ok = check_file_system(in, *target); !ok) return ok.failure();
-
-  struct stat old {};
-  const bool replaces = ::fstatat(in, place.name.c_str(), &old, AT_SYMLINK_NOFOLLOW) == 0;
-  if (!replaces && errno != ENOENT) return system_error(errno, "%", {subject});
-  if (replaces && how.only_new) return exists_error(*target);
-  if (replaces && !S_ISREG(old.st_mode)) return not_regular_error(*target, old.st_mode);
-  if (replaces && ::faccessat(in, place.name.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
-    return system_error(errno, "%", {subject});
-
-  int error = 0;
+  auto target = open_target(rules, path, base_, bytes.size(), how);
+  if (!target) return target.failure();
   if (how.remove) {
-    if (::unlinkat(in, place.name.c_str(), 0) != 0) return system_error(errno, "%", {subject});
-    return target;
+    if (::unlinkat(target->directory.get(), target->name.c_str(), 0) != 0)
+      return system_error(errno, "%", {in_quotes(target->path)});
+    return std::move(target->path);
   }
-  NewFile file(in);
-  error = file.create(replaces ? 0600 : 0666);
-  if (error != 0) return system_error(error, "%: a file beside it", {subject});
-  if (replaces) error = file.take_rights(old);
-  if (error == 0) error = file.write(bytes);
-  if (error == 0) error = how.only_new ? file.become(place.name) : file.replace(place.name);
-  if (error == EEXIST && how.only_new) return exists_error(*target);
-  if (error != 0) return system_error(error, "%", {subject});
-  error = flush_directory(in);
-  if (error != 0) return system_error(error, "%: written, and not yet on the disk", {subject});
-  if (const std::string why = refused(); !why.empty())
-    return make_error(ErrorCode::permission_denied, "%: %", {subject, why});
-  return target;
+  const auto put = put_bytes(*target, bytes, how.only_new, [] { return true; });
+  if (!put) return put.failure();
+  return std::move(target->path);
 }
 
 }  // namespace v0_1

@@ -232,6 +232,7 @@ JobStatus Jobs::Job::status() {
   if (ended) return status;
   status.result.out_counts.total_bytes = events->out_bytes.load();
   status.result.err_counts.total_bytes = events->err_bytes.load();
+  status.takes_input = execution.takes_input();
   status.duration = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
   return status;
 }

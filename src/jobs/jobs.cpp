@@ -26,8 +26,9 @@ struct Jobs::State {
   State(const Executor& its_executor, JobOptions its_options)
       : executor(its_executor), options(its_options) {}
 
-  // A job for `command`, which is changed to what will be started.
-  Expected<JobPointer> make_job(Command& command) const;
+  // A job for `command`, which is changed to what will be started. `as_foreground`: by the options
+  // of this executor, in place of those of jobs.
+  Expected<JobPointer> make_job(Command& command, const Executor* as_foreground = nullptr) const;
   // Takes a place for a job that starts; add() or give_back() follows.
   Expected<void> reserve();
   void give_back();
@@ -52,13 +53,22 @@ struct Jobs::State {
   std::vector<JobPointer> take_old();
 };
 
-Expected<Jobs::State::JobPointer> Jobs::State::make_job(Command& command) const {
+Expected<Jobs::State::JobPointer> Jobs::State::make_job(Command& command,
+                                                        const Executor* as_foreground) const {
   auto job = new_shared<Job>();
   const std::string random = random_hex(8);
   if (random.empty()) return system_error(errno, "cannot make a name for a background shell");
   job->known.id = concat("shell_%", {random});
   job->known.start_time = utc_timestamp();
+  job->known.keeps_input = command.keep_input_open;
   command.background = true;
+  if (as_foreground) {
+    const ExecutorOptions& usual = as_foreground->options();
+    if (!command.timeout) command.timeout = usual.timeout;
+    if (!command.idle_timeout) command.idle_timeout = usual.idle_timeout;
+    bound_timeout(*command.timeout, usual.max_timeout, job->notes);
+    return job;
+  }
   command.caller.shell_id = job->known.id;
   const bool asked = command.timeout.has_value();
   if (!asked) command.timeout = options.timeout;
@@ -217,7 +227,8 @@ Expected<JobStatus> Jobs::start(const Command& command, Result* failure, const E
   return error;
 }
 
-JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, const Executor* by) {
+JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, const Executor* by,
+                    bool as_foreground) {
   const CancellationPause pause;
   const std::shared_ptr<State> state = state_;
   const Executor& executor = by ? *by : state->executor;
@@ -230,7 +241,7 @@ JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, cons
     return status;
   };
   Command changed = command;
-  auto made = state->make_job(changed);
+  auto made = state->make_job(changed, as_foreground ? &executor : nullptr);
   if (!made) return fail(made.error());
   Job& job = **made;
   Job::Waiter waiter(job.events, false);
@@ -247,8 +258,10 @@ JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, cons
   WaitEnd end = job.wait(waiter, until, deadline);
   if (end == WaitEnd::timed_out) {
     if (state->to_background(job)) return job.status();
+    job.execution.close_input();
     // The caller waits without a bound of its own, so the command gets one.
-    const auto longest = command.timeout ? no_limit : std::max(time, executor.options().timeout);
+    const bool is_bounded = command.timeout || as_foreground;
+    const auto longest = is_bounded ? no_limit : std::max(time, executor.options().timeout);
     end = job.wait(waiter, until, later(job.started, longest));
     if (end == WaitEnd::timed_out)
       add_note(job.notes,
@@ -327,6 +340,12 @@ Expected<void> Jobs::close_input(std::string_view id) const {
   if (!job) return job.failure();
   (*job)->execution.close_input();
   return {};
+}
+
+Expected<bool> Jobs::signal(std::string_view id, int number) const {
+  const auto job = state_->find(id);
+  if (!job) return job.failure();
+  return !(*job)->has_ended() && (*job)->execution.signal(number);
 }
 
 Expected<bool> Jobs::kill(std::string_view id) const {

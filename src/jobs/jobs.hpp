@@ -38,6 +38,8 @@ struct JobStatus {
   // While the job runs: what is known so far, with outcome `unknown`. Afterwards everything but out
   // and err, which Jobs::read() gives.
   Result result = Result();
+  bool keeps_input = false;               // Command::keep_input_open
+  bool takes_input = false;               // it is open now: Jobs::write() may follow
   std::string start_time = {};            // UTC, RFC 3339 with milliseconds
   std::chrono::milliseconds duration{0};  // until now, or until the job ended
 };
@@ -102,10 +104,12 @@ class Jobs {
   // result is that of Executor::run() with all output, also for a refusal. Output keeps head and
   // tail, unless the command has keep_end_only. Timeouts are those of start(). Command::cancel ends
   // the foreground run only, not the job. If max_running jobs are running, the command stays in the
-  // foreground; without a timeout of its own it is then cancelled after the executor's, and a note
-  // says so.
+  // foreground, and its input ends; without a timeout of its own it is then cancelled after the
+  // executor's, and a note says so.
+  // With `as_foreground` it is like one of Executor::run() also as a job: its timeouts are the
+  // executor's, those of JobOptions have no effect, and its audit record does not name the job.
   JobStatus run(const Command& command, std::chrono::milliseconds time,
-                const Executor* by = nullptr);
+                const Executor* by = nullptr, bool as_foreground = false);
 
   Expected<JobStatus> status(std::string_view id) const;
   std::vector<JobStatus> list() const;  // in the order of their start
@@ -129,6 +133,8 @@ class Jobs {
   //   refuses what the job would run of them, see Execution::write().
   Expected<void> write(std::string_view id, std::string_view bytes) const;
   Expected<void> close_input(std::string_view id) const;
+  // Sends a signal to its process group. False: it has ended.
+  Expected<bool> signal(std::string_view id, int number) const;
 
   // Ends the job as a timeout does, with everything that it has started, and returns when it has
   // ended: after the executor's kill_grace and 3 seconds at the latest. True for the one call that

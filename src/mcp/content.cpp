@@ -115,6 +115,7 @@ const std::string& Call::client() const noexcept { return state_->client; }
 const CancelToken& Call::cancel_token() const noexcept { return state_->cancel; }
 
 bool Call::wants_progress() const noexcept { return state_->wants_progress; }
+bool Call::runs_as_task() const noexcept { return state_->runs_as_task; }
 
 void Call::progress(double progress, std::optional<double> total, std::string_view message) const {
   state_->notify(progress, total, message);

@@ -35,6 +35,9 @@ std::string parameter_problem(const Parameter& parameter) {
     return "has choices but is not a string";
   if (parameter.type != ParameterType::array && parameter.items)
     return "has an item type but is not an array";
+  if (parameter.items.value_or(ParameterType::null) != ParameterType::object &&
+      !parameter.fields.empty())
+    return "has fields but its items are no objects";
   if (parameter.default_value.is_null()) return {};
   if (parameter.required) return "is required and has a default";
   const std::string problem = problem_of(parameter, parameter.default_value);
@@ -80,13 +83,18 @@ std::string beginning_of_schema(ParameterType type) {
                                                                  : ""});
 }
 
+std::string properties_of(const std::vector<Parameter>& parameters);
+
 // The JSON Schema of one argument, in the words that every provider of models takes: one type, and
 // no null in an enumeration, no exclusive bound. The check of a call therefore accepts null where
 // the schema does not say so, and knows `greater_than`, which it does not name.
 std::string schema_of(const Parameter& parameter) {
   std::string text = "{";
+  // Which fields an item must have, the answer to a call says that lacks one.
   if (parameter.items)
-    append_all(text, "\"type\":\"array\",\"items\":{%}", {beginning_of_schema(*parameter.items)});
+    append_all(text, "\"type\":\"array\",\"items\":{%}",
+               {parameter.fields.empty() ? beginning_of_schema(*parameter.items)
+                                         : properties_of(parameter.fields)});
   else
     text += beginning_of_schema(parameter.type);
   append_optional(text, "description"sv, parameter.description);
@@ -103,18 +111,23 @@ std::string schema_of(const Parameter& parameter) {
   return text;
 }
 
-// The JSON Schema of all arguments. It does not say that there are no others: some providers refuse
-// additionalProperties, and a call with an unknown argument gets an answer that names a known one.
-std::string schema_of(const std::vector<Parameter>& parameters) {
+std::string properties_of(const std::vector<Parameter>& parameters) {
   std::string properties;
-  Json required = Json::array();
   for (const Parameter& parameter : parameters) {
     if (!properties.empty()) properties += ',';
     append_string(properties, parameter.name);
     append_all(properties, ":%", {schema_of(parameter)});
-    if (parameter.required) required.push_back(parameter.name);
   }
-  std::string text = concat("{\"type\":\"object\",\"properties\":{%}", {properties});
+  return concat("\"type\":\"object\",\"properties\":{%}", {properties});
+}
+
+// The JSON Schema of all arguments. It does not say that there are no others: some providers refuse
+// additionalProperties, and a call with an unknown argument gets an answer that names a known one.
+std::string schema_of(const std::vector<Parameter>& parameters) {
+  Json required = Json::array();
+  for (const Parameter& parameter : parameters)
+    if (parameter.required) required.push_back(parameter.name);
+  std::string text = concat("{%", {properties_of(parameters)});
   if (required.size() > 0) append_all(text, ",\"required\":%", {required.dump()});
   text += '}';
   return text;
@@ -146,14 +159,14 @@ std::string annotations_of(const Tool& tool) {
 
 inline namespace inner {
 
-std::string listing_of(const Tool& tool, bool tasks) {
+std::string listing_of(const Tool& tool, bool tasks, bool schema) {
   const bool raw_schema = !tool.input_schema.is_null();
   std::string text = "{";
   append_member(text, "name"sv, tool.name);
   append_optional(text, "description"sv, tool.description);
   append_all(text, ",\"inputSchema\":%",
              {raw_schema ? schema_of(tool.input_schema) : schema_of(tool.parameters)});
-  if (!tool.output_schema.is_null())
+  if (schema && !tool.output_schema.is_null())
     append_all(text, ",\"outputSchema\":%", {tool.output_schema.dump()});
   const std::string annotations = annotations_of(tool);
   if (!annotations.empty())

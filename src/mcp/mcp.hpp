@@ -70,6 +70,7 @@ struct Parameter {
   std::optional<double> maximum = {};       // of integers and numbers: inclusive
   std::vector<std::string> choices = {};    // of strings: the only values allowed, unless empty
   std::optional<ParameterType> items = {};  // of arrays: the type of every item
+  std::vector<Parameter> fields = {};       // of items that are objects: what each has
 };
 
 // What a handler sees of one tools/call. Copies refer to the same call and may outlive the handler.
@@ -93,6 +94,9 @@ class Call {
   // soon: what it returns to a client that cancelled is dropped.
   const CancelToken& cancel_token() const noexcept;
   bool wants_progress() const noexcept;
+  // The client has a task in place of the answer, or gets one when the call takes long: it does not
+  // wait for the answer, however long the call takes.
+  bool runs_as_task() const noexcept;
   // Reports to the client how far the call is. Ignored when the client did not ask, when `progress`
   // is not finite or not greater than before, and once the call is answered or cancelled. More than
   // 20 in a second (after the first 32) are dropped, and so is what a client is too slow to read.
@@ -175,6 +179,9 @@ struct ServerOptions {
   std::string instructions = {};  // the model gets them at the start
   std::string announced = {};     // how the URIs of Call::announcer() begin; empty: there are none
   bool ask_roots = false;         // asks the client for its roots, see Call::roots()
+  // How the names of clients begin that show their model structuredContent in place of the text.
+  // They get the text alone, and no output schemas. An empty text: so do all.
+  std::vector<std::string> text_only_clients = {};
   // Where messages come from and go to. 0 and 1 are moved away while serving: 0 then is /dev/null
   // and 1 is a copy of 2, so that no library writes into the protocol's stream and no child
   // inherits it.

@@ -107,7 +107,8 @@ std::string check_arguments(const Tool& tool, const Json& arguments, Json& conve
 std::string tool_problem(const Tool& tool);
 
 // The tool as tools/list shows it; `tasks`: with the member that offers those of 2025-11-25.
-std::string listing_of(const Tool& tool, bool tasks);
+// `schema`: with its output schema.
+std::string listing_of(const Tool& tool, bool tasks, bool schema);
 
 using Tools = std::vector<std::shared_ptr<const Tool>>;
 
@@ -123,6 +124,9 @@ std::string server_info_of(const ServerOptions& options);
 
 // The name and version of an implementation's info, see Call::client().
 std::string client_text(const Json& info);
+
+// Whether this client gets structuredContent, see ServerOptions::text_only_clients.
+bool gets_structured(const ServerOptions& options, std::string_view client);
 
 // The reason why a result cannot be sent, or an empty text.
 std::string result_problem(const ToolResult& result);

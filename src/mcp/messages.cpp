@@ -75,6 +75,12 @@ std::string client_text(const Json& info) {
   return std::string(utf8_prefix(text == " " ? "" : text, longest));
 }
 
+bool gets_structured(const ServerOptions& options, std::string_view client) {
+  for (const std::string& name : options.text_only_clients)
+    if (starts_with(client, name)) return false;
+  return true;
+}
+
 std::string result_problem(const ToolResult& result) {
   constexpr std::size_t limit = deepest_output - 4;
   bool deep = result.structured && depth_of(*result.structured, limit) > limit;

@@ -135,6 +135,62 @@ class Problems {
   std::string text_ = {};
 };
 
+void check_members(const std::vector<Parameter>& parameters, const Json& object, bool takes_others,
+                   Json& converted, Problems& problems);
+
+// The items of an array with what each must have. An object alone is an array of one, and a text
+// may be JSON of either. Null: there is a problem, or it is none.
+Json checked_items(const Parameter& parameter, const Json& value, Problems& problems) {
+  if (value.is_string()) {
+    const auto parsed = Json::parse(value.as_string());
+    return parsed && !parsed->is_string() ? checked_items(parameter, *parsed, problems) : Json();
+  }
+  if (!value.is_array() && !value.is_object()) return {};
+  Json items = Json::array();
+  const std::size_t before = problems.count();
+  const auto take = [&](const Json& item) {
+    if (!item.is_object()) return problems.add(parameter.name, "must hold only objects"sv);
+    Json converted;
+    check_members(parameter.fields, item, false, converted, problems);
+    Json whole = item;
+    for (const Json::Member& member : converted.members()) whole.set(member.name, member.value);
+    items.push_back(std::move(whole));
+  };
+  if (value.is_object()) take(value);
+  if (value.is_array())
+    for (const Json& item : value.items()) take(item);
+  return problems.count() == before ? items : Json();
+}
+
+void check_members(const std::vector<Parameter>& parameters, const Json& object, bool takes_others,
+                   Json& converted, Problems& problems) {
+  for (const Json::Member& member : object.members()) {
+    const Parameter* const parameter = find_parameter(parameters, member.name);
+    if (parameter) {
+      const std::size_t before = problems.count();
+      Json value;
+      if (!parameter->fields.empty())
+        value = checked_items(*parameter, member.value, problems);
+      else if (member.value.is_string())
+        value = value_of_text(member.value.as_string(), parameter->type);
+      const std::string problem = problem_of(*parameter, value.is_null() ? member.value : value);
+      if (!problem.empty() && problems.count() == before) problems.add(member.name, problem);
+      const bool other_name = member.name != parameter->name;
+      if (other_name && object.find(parameter->name))
+        problems.add(member.name, concat("is another name of %", {parameter->name}));
+      if (other_name && value.is_null()) value = member.value;
+      if (!value.is_null()) converted.set(parameter->name, std::move(value));
+    } else if (!takes_others) {
+      problems.add(member.name, problem_of_name(parameters, member.name));
+    } else if (member.value.has_lone_surrogate()) {
+      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8"sv);
+    }
+  }
+  for (const Parameter& parameter : parameters)
+    if (parameter.required && !object.find(parameter.name) && !converted.find(parameter.name))
+      problems.add(parameter.name, "is missing"sv);
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -185,28 +241,7 @@ const Parameter* find_parameter(const std::vector<Parameter>& parameters, std::s
 std::string check_arguments(const Tool& tool, const Json& arguments, Json& converted) {
   Problems problems;
   const bool raw_schema = !tool.input_schema.is_null();
-  for (const Json::Member& member : arguments.members()) {
-    const Parameter* const parameter = find_parameter(tool.parameters, member.name);
-    if (parameter) {
-      Json value;
-      if (member.value.is_string())
-        value = value_of_text(member.value.as_string(), parameter->type);
-      const std::string problem = problem_of(*parameter, value.is_null() ? member.value : value);
-      if (!problem.empty()) problems.add(member.name, problem);
-      const bool other_name = member.name != parameter->name;
-      if (other_name && arguments.find(parameter->name))
-        problems.add(member.name, concat("is another name of %", {parameter->name}));
-      if (other_name && value.is_null()) value = member.value;
-      if (!value.is_null()) converted.set(parameter->name, std::move(value));
-    } else if (!raw_schema) {
-      problems.add(member.name, problem_of_name(tool.parameters, member.name));
-    } else if (member.value.has_lone_surrogate()) {
-      problems.add(member.name, "holds an unpaired surrogate, which cannot be encoded as UTF-8"sv);
-    }
-  }
-  for (const Parameter& parameter : tool.parameters)
-    if (parameter.required && !arguments.find(parameter.name) && !converted.find(parameter.name))
-      problems.add(parameter.name, "is missing"sv);
+  check_members(tool.parameters, arguments, raw_schema, converted, problems);
   if (problems.count() == 0) return {};
   std::string text = concat("Invalid arguments for %: %.", {tool.name, problems.text()});
   if (!raw_schema) append_all(text, " Arguments: %.", {signature_of(tool.parameters)});

@@ -162,6 +162,10 @@ std::string Replies::answer_text(const OpenCall& call, ToolResult& result) const
           id, rpc_error(internal_error,
                         concat("Internal error: % broke its output_schema: %", {tool, wrong})));
   }
+  if (result.structured && !gets_structured(options_, call.client)) {
+    if (result.content.empty()) result.content.push_back(text_block(result.structured->dump()));
+    result.structured.reset();
+  }
   std::string text = of_result(result);
   if (text.size() < most) return text;
   return of_result(result = failure_of(tool, concat("was dropped, because it is % bytes long as "

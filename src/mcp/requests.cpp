@@ -122,14 +122,19 @@ std::string Replies::modern_list_members() const {
   return concat("\"ttlMs\":3600000,\"cacheScope\":\"private\",\"_meta\":{%}", {own_meta_});
 }
 
+std::string Session::client_of(const Request& request) const {
+  return request.modern ? client_text(request.params()["_meta"sv][client_info_key]) : client_;
+}
+
 void Session::on_list(Request&& request) {
   // There is only one page, so a cursor cannot come from here.
   if (request.params().find("cursor"sv)) return fail(request, invalid_params, "Invalid cursor"sv);
+  const bool schemas = gets_structured(options_, client_of(request));
   std::string result = "{\"tools\":[";
   bool first = true;
   for (const ToolEntry& entry : tools_) {
     if (!std::exchange(first, false)) result += ',';
-    result += listing_of(*entry.tool, has_tasks(request));
+    result += listing_of(*entry.tool, has_tasks(request), schemas);
   }
   result += ']';
   if (request.modern) append_all(result, ",\"resultType\":\"complete\",%", {modern_list_members()});
@@ -190,13 +195,14 @@ void Session::on_call(Request&& received) {
   call->has_roots =
       request.modern ? options_.ask_roots && (*call->meta)[capabilities_key]["roots"sv].is_object()
                      : has_roots_.load();
-  call->client = request.modern ? client_text((*call->meta)[client_info_key]) : client_;
+  call->client = client_of(request);
   const std::size_t weight = weight_of(request.message);
   call->weight = weight;
   const std::size_t others = open_weight_.fetch_add(weight);
   const bool tasks =
       request.modern && !request.batch && knows_tasks((*call->meta)[capabilities_key]);
   if (tasks) call->task_at = Clock::now() + task_time;
+  call->runs_as_task = tasks || asks_for_task;
   if (asks_for_task && !tasks_.begin(call))
     return fail(request, internal_error, concat("Too many tasks: % are running", {most_tasks}));
   const std::size_t around = longest_envelope + request.id.spelling.size() + server_info_.size() +

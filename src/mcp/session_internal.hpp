@@ -86,6 +86,7 @@ struct Call::State {
   const Json* meta = nullptr;       // in the request
   std::size_t max_result = 0;
   bool wants_progress = false;
+  bool runs_as_task = false;
   std::string request_id = {};  // JSON
   std::string client = {};
   CancelToken cancel = {};
@@ -527,6 +528,8 @@ class Session : public std::enable_shared_from_this<Session>, private TaskReques
   void on_ping(Request&& request);
   void on_initialize(Request&& request);
   void on_discover(Request&& request);
+  // As Call::client() has it.
+  std::string client_of(const Request& request) const;
   void on_list(Request&& request);
   void on_listen(Request&& request);
   void on_set_level(Request&& request);

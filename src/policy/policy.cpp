@@ -12,6 +12,8 @@
 #include "policy/judge_internal.hpp"
 #include "policy/typed_internal.hpp"
 
+#include "shell/held_internal.hpp"
+
 namespace codeexec {
 inline namespace v0_1 {
 
@@ -217,6 +219,7 @@ struct Policy::Compiled {
     std::string_view work_dir = {};
     const FileTexts& texts;
     const std::vector<std::pair<std::string, std::string>>* variables = nullptr;
+    std::string_view held = {};
   };
   // `of_code`: it stands for code, and the allow list is not asked.
   void check_strict(std::string_view script, std::string_view input, const Setting& setting,
@@ -228,6 +231,7 @@ struct Policy::Compiled {
     if (!input.empty())
       options.input = known_input(input, of_code ? max_command_bytes : longest_input);
     options.variables = setting.variables;
+    options.held = setting.held;
     EarlierFiles found(setting.texts);
     EarlierFiles* files = setting.texts ? &found : nullptr;
     do {
@@ -247,6 +251,7 @@ struct Policy::Compiled {
     const Terms terms = this->terms();
     shell::Options options;
     options.input = input;
+    options.held = setting.held;
     EarlierFiles found(setting.texts);
     EarlierFiles* files = setting.texts ? &found : nullptr;
     ReadVerdict read;
@@ -396,7 +401,8 @@ Judgement Policy::judge_reading(
   if (!judgement.verdict) return judgement;
   const bool compat = compiled_->compat;
   if (in_full || !compat)
-    compiled_->check_strict(script, input, {work_dir, text_of_, &variables}, in_full, judgement);
+    compiled_->check_strict(script, input, {work_dir, text_of_, &variables, held_}, in_full,
+                            judgement);
   if (compat)
     judgement.verdict = compiled_->check_compat(script);
   else if (judgement.verdict || judgement.verdict.must_ask)
@@ -410,7 +416,7 @@ Verdict Policy::judge_typed(std::string_view script, std::string_view work_dir, 
   if (compiled_->compat || !compiled_->judges_anything()) return {};
   return judge_typed_text(
       [&](const shell::Input& input) {
-        return compiled_->check_reading(script, {work_dir, text_of_}, input);
+        return compiled_->check_reading(script, {work_dir, text_of_, nullptr, held_}, input);
       },
       terminal, text, typed);
 }
@@ -432,6 +438,21 @@ Judgement Policy::judge_code(const std::vector<std::string>& argv, std::string_v
   if (!judgement.verdict) return judgement;
   compiled_->check_strict(script_of_argv(argv), code, {work_dir, text_of_}, false, judgement, true);
   return judgement;
+}
+
+Expected<std::vector<std::pair<std::string, std::string>>> Policy::held_by_shell(
+    const std::vector<std::string>& reported, bool bash, std::vector<std::string>& left_out) const {
+  auto held = read_held(reported, bash, left_out);
+  if (!held) return held.failure();
+  std::vector<std::pair<std::string, std::string>> texts;
+  for (const auto& [key, text] : *held) texts.push_back({key, text});
+  return texts;
+}
+
+std::shared_ptr<const Guard> Policy::with_held(const std::string& held) const {
+  auto policy = new_shared<Policy>(*this);
+  policy->held_ = held;
+  return policy;
 }
 
 std::shared_ptr<const Guard> Policy::with_files(

@@ -156,6 +156,18 @@ class Guard {
       const Function<std::optional<std::string>(const std::string&)>&) const {
     return {};
   }
+  // Of sessions: what a shell holds besides its folder and its exported variables. It is given as
+  // the shell prints it: options, aliases, variables, functions, of bash or of a POSIX shell; any
+  // of it may be forged. Gives for each thing the text that a later shell runs to have it, by a
+  // key: 1, 2 (a function), 3 (a variable), 4 (an alias) or 5, and its name. Shells run them in
+  // this order. The last argument gets the names of what is not kept.
+  virtual Expected<std::vector<std::pair<std::string, std::string>>> held_by_shell(
+      const std::vector<std::string>&, bool, std::vector<std::string>&) const {
+    return std::vector<std::pair<std::string, std::string>>();
+  }
+  // A guard that judges as this one, and knows that the shell runs such texts before each script,
+  // which have been judged by then. Null: this guard cannot, and no session holds such things.
+  virtual std::shared_ptr<const Guard> with_held(const std::string&) const { return {}; }
   // Asked for a script that may run and whose Judgement is not complete, where files must be known:
   // false when it cannot be read as a shell reads it. The script is then refused.
   virtual bool can_read(std::string_view script, std::string_view work_dir) const = 0;
@@ -230,6 +242,16 @@ class Policy final : public Guard {
   std::shared_ptr<const Guard> with_files(
       const Function<std::optional<std::string>(const std::string&)>& text_of) const override;
 
+  // Functions are kept that are one function and no more, aliases without quotes and substitutions,
+  // variables whose values nothing evaluates, and options that neither end nor hide anything.
+  Expected<std::vector<std::pair<std::string, std::string>>> held_by_shell(
+      const std::vector<std::string>& reported, bool bash,
+      std::vector<std::string>& left_out) const override;
+
+  // In strict mode; of what is held, the variables are judged as those of judge_reading(), and
+  // functions and aliases where they are called. In compat mode the text of the script is all.
+  std::shared_ptr<const Guard> with_held(const std::string& held) const override;
+
   // In strict mode a script that cannot be read is refused; in compat mode it may run.
   bool can_read(std::string_view script, std::string_view work_dir) const override;
 
@@ -246,6 +268,7 @@ class Policy final : public Guard {
   explicit Policy(std::shared_ptr<const Compiled> compiled) : compiled_(std::move(compiled)) {}
   std::shared_ptr<const Compiled> compiled_;
   Function<std::optional<std::string>(const std::string&)> text_of_ = {};
+  std::string held_ = {};
 };
 
 // Policy::create(), for ExecutorWings.

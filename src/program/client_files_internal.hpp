@@ -4,7 +4,6 @@
 //   client_entry.cpp       what goes into such a file, and what a file has of it
 //   client_protection.cpp  what an entry protects, and what a new one would lose
 //   json_edit.cpp, toml_edit.cpp     changes within a text, which keep all other bytes
-//   client_diff.cpp        a change as a person reads it
 //   client_write.cpp       a changed file takes the place of the one before
 //   client_config.cpp      the command, --client-config
 //   client_examine.cpp     what --doctor says of them
@@ -208,9 +207,6 @@ std::string set_toml_keys(std::string& text, const TomlTable& table, const Json&
 // Takes keys out; with no key in `keys` the whole table. A table without keys goes, too.
 std::string remove_toml_keys(std::string& text, const TomlTable& table,
                              const std::vector<std::string_view>& keys);
-
-// A unified diff, with at most 400 bytes of each line.
-std::string unified_diff(std::string_view path, std::string_view old, std::string_view edited);
 
 // A file -----------------------------------------------------------------------------------------
 

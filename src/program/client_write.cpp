@@ -11,6 +11,7 @@
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "files/files.hpp"
+#include "files/files_internal.hpp"
 #include "paths/paths.hpp"
 
 namespace codeexec {

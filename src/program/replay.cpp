@@ -185,7 +185,7 @@ class Replay {
   const Executor& executor_;
   bool as_json_;
   const CancelToken& stop_;
-  SessionTable sessions_ = {};
+  SessionTable<Session> sessions_ = {};
   std::string base_ = {};  // the folder of the first command
   std::uint64_t ran_ = 0;
   std::uint64_t different_ = 0;

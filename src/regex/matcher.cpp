@@ -140,11 +140,9 @@ class Regex::Matcher {
     const bool end = at == text_.size();
     const RegexChar before = start ? RegexChar{} : regex_char_before(text_, at);
     const bool newline = !end && next.code == '\n';
-    const bool edge = (!start && is_regex_word(before.code)) != (!end && is_regex_word(next.code));
-    const bool ascii_edge =
-        (!start && is_ascii_word(before.code)) != (!end && is_ascii_word(next.code));
-    std::uint32_t holds = edge ? at_word_edge : at_no_word_edge;
-    holds |= ascii_edge ? at_ascii_word_edge : at_no_ascii_word_edge;
+    std::uint32_t holds =
+        edges_between(!start && is_regex_word(before.code), !end && is_regex_word(next.code),
+                      !start && is_ascii_word(before.code), !end && is_ascii_word(next.code));
     if (start) holds |= at_text_start;
     if (start || before.code == '\n') holds |= at_line_start;
     if (end) holds |= at_text_end;

@@ -49,6 +49,8 @@ class Regex {
   // The text this was compiled from.
   const std::string& pattern() const noexcept;
 
+  class Lines;  // internal: those in which there is a match
+
  private:
   struct Program;
   class Parser;

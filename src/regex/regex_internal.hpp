@@ -74,6 +74,13 @@ enum RegexAssertion : std::uint32_t {
   at_no_ascii_word_edge = 256,
 };
 
+// Those about the words before and after a place.
+constexpr std::uint32_t edges_between(bool before, bool after, bool ascii_before,
+                                      bool ascii_after) {
+  return (before != after ? at_word_edge : at_no_word_edge) |
+         (ascii_before != ascii_after ? at_ascii_word_edge : at_no_ascii_word_edge);
+}
+
 }  // namespace inner
 
 }  // namespace v0_1

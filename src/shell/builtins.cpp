@@ -249,15 +249,11 @@ void ShellBuiltin::run_trap() {
   budget_.over_limit(max_traps, "traps"sv, command_.begin);
 }
 
-namespace {
-
 bool is_reserved_word(std::string_view name) {
   return is_any(name, "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi") ||
          is_any(name, "for", "function", "if", "in", "select", "then", "time", "until", "while",
                 "{", "}");
 }
-
-}  // namespace
 
 void ShellBuiltin::run_alias() {
   ShellRunner inner(runner_);
@@ -272,7 +268,8 @@ void ShellBuiltin::run_alias() {
     if (budget_.bash() && is_reserved_word(name))
       return budget_.stop(ErrorCode::parse, "alias of a reserved word"sv, command_.begin);
     std::string value = word.text.substr(equals + 1);
-    budget_.outcome.definitions.push_back({name, true, word.begin, word.end});
+    if (!runner_.place.held)
+      budget_.outcome.definitions.push_back({name, true, word.begin, word.end});
     runner_.walk.names.set_alias(scopes_, name, value);
     scopes_.open_frame();
     inner.run_text(std::move(value), command_, true);

@@ -5,16 +5,33 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+// A word behind an alias: a pattern stays one.
+std::string word_behind_alias(const std::string& text) {
+  for (const char c : text)
+    if (!is_name_char(c) && "./:,+@%=*?[]-"sv.find(c) == std::string_view::npos)
+      return shell_word(text);
+  return text.empty() ? shell_word(text) : text;
+}
+
+}  // namespace
+
 inline namespace inner {
 
 // A function's body is reported twice: where it is defined, with unknown arguments and `defined`
 // set, and where it is called, with the arguments of the call. A name may have several bodies, when
 // branches define it; a call runs all of them.
 
+// By `unset` and `command` the shell of a session finds its own builtins, where no guard looks.
 void ShellNames::define(ShellRunner& runner, std::uint32_t index, const ShellNode& node) {
   ShellScopes& scopes = runner.walk.scopes;
   const std::string name(node.name);
-  runner.walk.budget.outcome.definitions.push_back({name, false, node.begin, node.end});
+  if (is_any(name, "command", "unset"))
+    return runner.walk.budget.stop(
+        ErrorCode::parse, "function in place of a builtin that sessions need"sv, node.begin);
+  if (!runner.place.held)
+    runner.walk.budget.outcome.definitions.push_back({name, false, node.begin, node.end});
   Bodies& bodies = functions_[name];
   if (std::find(bodies.begin(), bodies.end(), index) == bodies.end()) {
     bodies.push_back(std::uint32_t{index});
@@ -216,8 +233,19 @@ void ShellNames::drop_locals(ShellChanges& changes, std::uint64_t frame) const {
 // Aliases.
 //
 // A shell replaces the first word of a command before it parses the rest. Here the command is
-// parsed already, so the alias's text and the quoted words behind it are run as a string. An alias
-// that would change how the rest is read (quotes, parentheses, braces, a comment) is an error.
+// parsed already, so the alias's text and the words behind it are run as a string. That is the same
+// where the text begins with the name of a command: what follows are its arguments. Of any other
+// alias (an assignment, `!`, `time`, a pipeline, quotes) the words behind it might be a command.
+
+bool is_plain_alias(std::string_view text) {
+  constexpr std::string_view others = "_./:,+@%=~*?-$ \t";
+  for (const char c : text)
+    if (!is_name_char(c) && others.find(c) == std::string_view::npos) return false;
+  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
+  const std::string_view first =
+      text.substr(begin, std::min(text.find_first_of(" \t", begin), text.size()) - begin);
+  return !first.empty() && !is_reserved_word(first) && first.find('=') == std::string_view::npos;
+}
 
 void ShellNames::set_alias(ShellScopes& scopes, const std::string& name, std::string value) {
   std::string& alias = aliases_[name];
@@ -233,8 +261,7 @@ bool ShellNames::run_alias(ShellRunner& runner, const ShellNode& node,
   if (at == aliases_.end() || walk.syntax.words[walk.item(node.words, 0)].quoted) return false;
   for (const std::string& running : running_aliases_)
     if (running == at->first) return false;
-  if (at->second.find_first_of("#'\"\\`(){}\n") != std::string::npos ||
-      at->second.find("<<") != std::string::npos) {
+  if (!is_plain_alias(at->second)) {
     runner.walk.budget.stop(ErrorCode::parse, "alias that changes how the rest is read"sv,
                             command.begin);
     return true;
@@ -246,11 +273,13 @@ bool ShellNames::run_alias(ShellRunner& runner, const ShellNode& node,
     const auto next = next_too ? aliases_.find(command.words[i].text) : aliases_.end();
     next_too =
         next != aliases_.end() && !next->second.empty() && is_shell_blank(next->second.back());
-    if (next != aliases_.end()) {
-      append_all(text, " %", {next->second});
-      continue;
+    if (next != aliases_.end() && !is_plain_alias(next->second)) {
+      runner.walk.budget.stop(ErrorCode::parse, "alias that changes how the rest is read"sv,
+                              command.begin);
+      return true;
     }
-    append_all(text, " %", {shell_word(command.words[i].text)});
+    append_all(text, " %",
+               {next != aliases_.end() ? next->second : word_behind_alias(command.words[i].text)});
   }
   running_aliases_.push_back(at->first);
   runner.run_text(std::move(text), command, true);

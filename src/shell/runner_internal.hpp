@@ -44,6 +44,7 @@ struct ShellPlace {
   bool holes = false;
   std::string_view file = {};
   bool handler = false;  // in a handler of a trap, when the script has ended
+  bool held = false;     // in shell::Options::held
 };
 
 // What a body depends on beside variables.
@@ -109,6 +110,13 @@ class ShellBodies {
   std::map<std::uint32_t, std::list<Memory>> memories_ = {};
   std::size_t bytes_ = 0;
 };
+
+// Of bash.
+bool is_reserved_word(std::string_view name);
+
+// True for the text of an alias that begins with the name of a command, so that the words behind it
+// are its arguments, and has nothing that changes how these are read.
+bool is_plain_alias(std::string_view text);
 
 // Keeps the functions and aliases of the script, and calls functions. A recursion is followed
 // until a call has the arguments of one that is running, and at most max_activations deep; then
@@ -252,6 +260,7 @@ class ShellRunner {
 
   // Completes the command and hands it to the visitor; follows what that gives back.
   void report(const ShellNode& node, shell::Command& command);
+  void report_held(const shell::Command& command);
   // Variables that decide which program or library runs: setting them is reported as an assignment,
   // however it is done.
   static bool steers_programs(std::string_view name);

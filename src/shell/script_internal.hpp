@@ -183,6 +183,9 @@ struct Options {
   // Variables that it is started with, which are reported before its first command as assignments
   // of a compound command.
   const std::vector<std::pair<std::string, std::string>>* variables = nullptr;
+  // What its shell runs before it: functions, aliases and the like, which have been judged. Of this
+  // nothing is reported but the variables that it sets, as those above.
+  std::string_view held = {};
 };
 
 // How the reading went.

@@ -28,6 +28,7 @@ inline namespace inner {
 void ShellRunner::report(const ShellNode& node, shell::Command& command) {
   ShellBudget& budget = walk.budget;
   if (budget.stopped()) return;
+  if (place.held) return report_held(command);
   command.begin = node.begin;
   command.end = node.end;
   command.depth = budget.depth;
@@ -57,6 +58,17 @@ void ShellRunner::report(const ShellNode& node, shell::Command& command) {
     if (walk.files.find(file_key(path)) != nullptr) write_file(path, unknown_input(), false);
   for (shell::Payload& payload : payloads)
     if (!budget.stopped()) follow(payload, command);
+}
+
+// Not the assignments in functions, which their calls report.
+void ShellRunner::report_held(const shell::Command& command) {
+  if (place.defined || command.assignments.empty()) return;
+  shell::Command shown;
+  shown.assignments = command.assignments;
+  shown.compound = true;
+  ShellRunner before(*this);
+  before.place.held = false;
+  before.report({}, shown);
 }
 
 // Files that the script writes ------------------------------------------------------------------

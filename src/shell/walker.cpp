@@ -53,6 +53,20 @@ void begin_with_variables(ShellRunner& runner, const shell::Options& options) {
   if (!command.assignments.empty()) runner.report({}, command);
 }
 
+// It is read as bash reads it also where the script is not, as it stays what it is.
+void begin_with_held(ShellRunner& runner, const shell::Options& options) {
+  if (options.held.empty()) return;
+  ShellWalk& walk = runner.walk;
+  shell::Options reading;
+  ShellParser parser(walk.syntax, reading, options.held, {0, 0, false}, 0);
+  const std::uint32_t root = parser.parse();
+  ShellRunner before(runner);
+  before.place.held = true;
+  if (root != no_index) before.run(root);
+  if (parser.failed() && parser.error().code == ErrorCode::limit)
+    walk.budget.stop(ErrorCode::limit, parser.error().message, 0);
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -71,12 +85,14 @@ Outcome walk(std::string_view script, const Options& options,
   } else {
     walk.syntax.most_simple = options.limits.max_written;
     walk.syntax.expect(script.size());
-    walk.lastpipe = script.find("lastpipe") != std::string_view::npos;
+    walk.lastpipe = script.find("lastpipe") != std::string_view::npos ||
+                    options.held.find("lastpipe") != std::string_view::npos;
     if (!options.work_dir.empty())
       walk.scopes.assign(work_dir_key, scalar_value({options.work_dir}));
     Input input = options.input;
     ShellRunner runner(walk, input);
     begin_with_variables(runner, options);
+    begin_with_held(runner, options);
     Error error;
     bool whole = walk_script(runner, script, error);
     if (!whole && walk.syntax.pairs_quotes && error.code == ErrorCode::parse && !budget.stopped()) {

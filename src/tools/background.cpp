@@ -54,9 +54,9 @@ std::string_view last_lines(std::string_view text, std::uint64_t count) {
 }
 
 // Waits as the arguments say. `ended_by` gets the name of the wait's end; it stays null if the call
-// does not ask to wait.
+// does not ask to wait. A wait for less than was asked for gets a note.
 Expected<void> wait_as_asked(ToolSet& set, const mcp::Call& call, const OutputOffsets& since,
-                             const char*& ended_by) {
+                             const char*& ended_by, Json& notes) {
   const Json& wait_for = call.argument("wait_for"sv);
   if (!wait_for.is_string()) return {};
   Jobs::Wait until;
@@ -64,7 +64,9 @@ Expected<void> wait_as_asked(ToolSet& set, const mcp::Call& call, const OutputOf
   until.err = since.err;
   until.cancel = call.cancel_token();
   const Json& seconds = call.argument("timeout"sv);
-  until.time = std::min(seconds.is_number() ? milliseconds_of(seconds) : usual_wait, longest_wait);
+  const auto asked = seconds.is_number() ? milliseconds_of(seconds) : usual_wait;
+  const auto most = std::min(time_to_answer(set, call), longest_wait);
+  until.time = std::min(asked, most);
   if (wait_for.as_string() != "exit") {
     auto pattern = Regex::compile(wait_for.as_string());
     if (!pattern) return with_prefix("wait_for: ", {}, pattern.error());
@@ -82,21 +84,29 @@ Expected<void> wait_as_asked(ToolSet& set, const mcp::Call& call, const OutputOf
   --set.waiters;
   if (!end) return end.failure();
   ended_by = name(*end);
+  if (*end == Jobs::WaitEnd::timed_out && asked > most)
+    notes.push_back(concat("one call waits for % at most: ask again", {count_of_seconds(most)}));
   return {};
 }
 
-// Shortens a text that began at byte `since` to `most` bytes; the next call gets the rest. Does
-// nothing if the kept text has U+FFFD: it may stand for one byte, so the offset is not known.
-bool leave_the_rest(OutputChunk& chunk, std::uint64_t since, std::size_t most) {
+// Shortens a text that began at byte `since` to what it begins with; the next call gets the rest.
+// Does nothing if the kept text has U+FFFD: it may stand for one byte, so the offset is not known.
+bool leave_the_rest(OutputChunk& chunk, std::uint64_t since, std::string_view first) {
   const std::size_t gap = chunk.missed > 0 ? Capture::gap(chunk.missed).size() : 0;
-  if (chunk.text.size() <= most + gap) return false;
-  std::string_view first = utf8_prefix(chunk.text, most + gap);
+  if (chunk.text.size() <= std::max(first.size(), gap)) return false;
   const std::size_t line_end = first.rfind('\n');
   if (line_end != std::string_view::npos && line_end > gap) first = first.substr(0, line_end + 1);
   if (first.size() <= gap || first.find("\xef\xbf\xbd") != std::string_view::npos) return false;
   chunk.next = since + chunk.missed + (first.size() - gap);
   chunk.text.resize(first.size());
   return true;
+}
+
+// Leaves the end of a text. Returns the number of bytes that it took away.
+std::size_t leave_the_end(std::string& text, std::string_view last) {
+  const std::size_t omitted = text.size() - last.size();
+  text.erase(0, omitted);
+  return omitted;
 }
 
 Json json_of_job(const ToolOptions& options, const JobStatus& job, std::size_t room) {
@@ -130,9 +140,11 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
                     JobOutput& output, std::uint64_t (&missed)[2], Json& notes) {
   const Json& tail = call.argument("tail"sv);
   const std::size_t most = wanted_output(set, call);
-  if (call.argument("since"sv).is_string() && !tail.is_number()) {
-    bool more = leave_the_rest(output.out, since.out, most);
-    more |= leave_the_rest(output.err, since.err, most);
+  const bool in_parts = call.argument("since"sv).is_string() && !tail.is_number();
+  if (in_parts) {
+    const auto [out, err] = first_of_streams(output.out.text, output.err.text, most);
+    bool more = leave_the_rest(output.out, since.out, out);
+    more |= leave_the_rest(output.err, since.err, err);
     if (more) notes.push_back("more waits: ask again with since, or with tail for the last lines");
   }
   const bool exactly = set.options.full_results;
@@ -151,9 +163,28 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
       text = std::string(last_lines(text, count_of(tail)));
       missed[i] += before - text.size();
     }
-    text = set.executor.redact(exactly ? text : as_on_terminal(text));
-    missed[i] += cut_output(text, most);
+    OutputCounts counts;
+    counts.total_bytes = chunk.next;
+    if (!exactly && summarize_binary(text, counts, {}))
+      missed[i] = chunk.next - std::min(chunk.next, i == 0 ? since.out : since.err);
+    else
+      text = set.executor.redact(exactly ? text : as_on_terminal(text));
   }
+  const std::uint64_t before_cut[2] = {missed[0], missed[1]};
+  if (tail.is_number()) {
+    const auto [out, err] = last_of_streams(output.out.text, output.err.text, most);
+    missed[0] += leave_the_end(output.out.text, out);
+    missed[1] += leave_the_end(output.err.text, err);
+  } else {
+    cut_streams(output.out.text, output.err.text, most, missed);
+  }
+  bool is_short = false;
+  for (int i = 0; i < 2; ++i)
+    is_short |=
+        missed[i] > before_cut[i] && !in_parts && (tail.is_number() || chunks[i]->file.empty());
+  if (is_short)
+    notes.push_back(concat("not all of it fits into one answer; since \"%:%\" reads it in parts",
+                           {since.out, since.err}));
   shorten({&output.out.text, &output.err.text}, room_for_texts(call.max_result_bytes()),
           [&](const std::string& text, std::size_t omitted) {
             missed[&text == &output.err.text] += omitted;
@@ -164,34 +195,13 @@ void fit_job_output(ToolSet& set, const mcp::Call& call, const OutputOffsets& si
                                    chunk.file, chunk.file_bytes));
 }
 
-// The size that a call asks for: what it does not say is as in `otherwise`. The terminal checks it.
-TerminalSize size_asked(const mcp::Call& call, TerminalSize otherwise) {
-  const auto cells = [&call](std::string_view name, int value) {
-    const Json& asked = call.argument(name);
-    return asked.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(asked), INT_MAX))
-                             : value;
-  };
-  return {cells("rows"sv, otherwise.rows), cells("cols"sv, otherwise.cols)};
-}
-
-// What a call types: the text, then the keys.
-Expected<std::string> typed_text(ToolSet& set, const mcp::Call& call) {
-  std::string text = argument_text(call, "input");
-  const Json& keys = call.argument("keys"sv);
-  if (keys.size() == 0) return text;
-  const auto screen = set.jobs.screen(argument_text(call, "shell_id"));
-  if (!screen) return screen.failure();
-  std::vector<std::string> names;
-  for (const Json& key : keys.items()) names.push_back(key.as_string());
-  auto bytes = key_bytes(names, *screen);
-  if (!bytes) return bytes.failure();
-  return text + *bytes;
-}
-
 // The screen in place of both streams.
 void put_screen(ToolSet& set, const mcp::Call& call, const TerminalScreen& screen, Json& object) {
   std::string text = set.executor.redact(screen.text);
-  cut_output(text, std::min(wanted_output(set, call), room_for_texts(call.max_result_bytes())));
+  std::string none;
+  std::uint64_t dropped[2] = {};
+  cut_streams(text, none,
+              std::min(wanted_output(set, call), room_for_texts(call.max_result_bytes())), dropped);
   set_member(object, "screen", std::move(text));
   set_member(object, "cursor", concat("%:%", {screen.cursor_row, screen.cursor_col}));
 }
@@ -213,6 +223,15 @@ mcp::ToolResult answer_about(ToolSet& set, const std::string& id, const char* me
 
 inline namespace inner {
 
+TerminalSize size_asked(const mcp::Call& call, TerminalSize otherwise) {
+  const auto cells = [&call](std::string_view name, int value) {
+    const Json& asked = call.argument(name);
+    return asked.is_number() ? static_cast<int>(std::min<std::uint64_t>(count_of(asked), INT_MAX))
+                             : value;
+  };
+  return {cells("rows"sv, otherwise.rows), cells("cols"sv, otherwise.cols)};
+}
+
 // A command that stays in the foreground gets no id, and may call `ended` twice.
 Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<void()>& ended) {
   const auto id = new_shared<std::string>();
@@ -230,32 +249,42 @@ Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<
   };
 }
 
+Expected<JobStatus> start_job(ToolSet& set, const mcp::Call& call, Command& command,
+                              Result& failure) {
+  command.background = true;
+  command.keep_input_open = true;
+  command.max_output = set.options.max_output;
+  let_ask(set, command, call);
+  Function<void()> ended;
+  if (!count_time(set, command, ended)) {
+    failure = refused_result(set, call, "running_time", set.use->refusal_of_command());
+    return make_error(ErrorCode::limit, "%", {failure.message});
+  }
+  const auto know_id = announce_end(call, ended);
+  command.on_end = keep_executor(set, ended);
+  auto job = set.jobs.start(command, &failure, &set.executor);
+  if (job)
+    know_id(job->id);
+  else
+    ended();
+  return job;
+}
+
 mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call) {
   Command command = command_of(call, "command");
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
-  command.background = true;
-  command.keep_input_open = true;
   if (call.argument("terminal"sv).as_bool())
     command.terminal = size_asked(call, TerminalSize());
   else if (call.argument("rows"sv).is_number() || call.argument("cols"sv).is_number())
     return failed("rows and cols are the size of a terminal: ask for one with terminal");
-  command.max_output = set.options.max_output;
-  let_ask(set, command, call);
-  Function<void()> ended;
-  if (!count_time(set, command, ended))
-    return refuse(set, call, "running_time", set.use->refusal_of_command());
-  const auto know_id = announce_end(call, ended);
-  command.on_end = keep_executor(set, ended);
   Result failure;
-  auto job = set.jobs.start(command, &failure, &set.executor);
+  auto job = start_job(set, call, command, failure);
   if (!job) {
-    ended();
     const char* const what = failure.outcome == Outcome::refused
                                  ? "Command validation error: "
                                  : "Failed to start background shell: ";
     return failed(concat({what, job.error().message}), failure.rule);
   }
-  know_id(job->id);
   Json object;
   set_member(object, "shell_id", job->id);
   set_member(object, "status", name(job->state));
@@ -275,7 +304,8 @@ mcp::ToolResult get_background_shell_output(ToolSet& set, const mcp::Call& call)
       return failed(concat("since: % is not the `next` of an earlier answer for this shell",
                            {in_quotes(text.as_string())}));
   const char* ended_by = nullptr;
-  const auto waited = wait_as_asked(set, call, since, ended_by);
+  Json notes = Json::array();
+  const auto waited = wait_as_asked(set, call, since, ended_by, notes);
   if (!waited) return failed(waited.error().message);
   auto output = set.jobs.read(id, since.out, since.err);
   if (!output) return failed(output.error().message);
@@ -283,7 +313,6 @@ mcp::ToolResult get_background_shell_output(ToolSet& set, const mcp::Call& call)
   Expected<TerminalScreen> screen = TerminalScreen();
   if (wants_screen) screen = set.jobs.screen(id);
   if (!screen) return failed(screen.error().message);
-  Json notes = Json::array();
   std::uint64_t missed[2] = {};
   Json object;
   set_member(object, "shell_id", id);
@@ -320,38 +349,6 @@ mcp::ToolResult list_background_shells(ToolSet& set, const mcp::Call& call) {
   set_member(object, "shells", std::move(list));
   set_member(object, "count", known.size());
   return answer_with(std::move(object));
-}
-
-mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
-  const std::string& id = argument_text(call, "shell_id");
-  const auto typed = typed_text(set, call);
-  if (!typed) return failed(typed.error().message);
-  const std::string& input = *typed;
-  const TerminalSize size = size_asked(call, {0, 0});
-  if (size.rows != 0 || size.cols != 0)
-    if (auto ok = set.jobs.resize(id, size); !ok) return failed(ok.error().message);
-  if (!input.empty()) {
-    const auto written = set.jobs.write(id, input);
-    Command asked = command_of(call, "");
-    asked.caller.shell_id = id;
-    asked.input = input;
-    Result result;
-    result.command = script_of_argv({call.tool(), id});
-    result.work_dir = set.executor.workspace();
-    const bool refused = !written && written.error().code == ErrorCode::permission_denied;
-    result.outcome = refused ? Outcome::refused : Outcome::exited;
-    result.exit_code = written ? 0 : refused ? -1 : 1;
-    if (refused) result.rule = "input";
-    result.message = written.error().message;
-    set.executor.record(result, asked);
-    if (refused)
-      return failed(concat("Nothing was typed: %", {written.error().message}), result.rule);
-    if (!written) return failed(written.error().message);
-  }
-  if (call.argument("close_input"sv).as_bool()) {
-    if (auto ok = set.jobs.close_input(id); !ok) return failed(ok.error().message);
-  }
-  return answer_about(set, id, "written", input.size());
 }
 
 mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {

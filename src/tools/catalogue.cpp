@@ -32,21 +32,23 @@ constexpr ToolRow tool_rows[] = {
       "Run a command",
       ToolEffect::runs,
       "Runs a shell command and returns its exit code, stdout and stderr. Blocks until it ends or "
-      "its timeout passes (default {default}). Then everything it started is killed, also what `&` "
-      "or nohup left in the background{instead}. `cd` and `export` carry on only to commands of "
-      "the same session_id.",
+      "its timeout passes (default {default}){sooner}. Then everything it started is killed, also "
+      "what `&` or nohup left in the background{instead}. `cd`, variables and functions carry on "
+      "only to commands of the same session_id.",
       {{"command", Takes::required_text, "For {shell}"},
        {"timeout", Takes::seconds, "Seconds, not milliseconds, at most {most_seconds}."},
        {"work_dir", Takes::text, "Default, and base of relative paths: the workspace.", "cwd"},
        {"session_id", Takes::text,
         "Any name of A-Z a-z 0-9 . _ -; without work_dir it starts where the last one ended."},
+       {"session_live", Takes::truth,
+        "Types the command into one shell that the session keeps in a terminal; \"\": waits on."},
        {"run_in_background_after", Takes::seconds,
         "Seconds ({background}) after which it goes on in the background, without a timeout unless "
         "given."},
        {"encoding", Takes::encoding, "base64: for binary output."},
-       {"max_output", Takes::from_1, "Bytes per stream, at most {most_bytes}."},
+       {"max_output", Takes::from_1, "Bytes of output, at most {most_bytes}."},
        // write_background_shell calls it input.
-       {"stdin", Takes::text, "Default: empty.", "input"},
+       {"stdin", Takes::text, "Default: empty, or open with run_in_background_after.", "input"},
        {"idle_timeout", Takes::seconds, "Seconds of silence that end it."}}}},
     {execute_code,
      {"execute_code",
@@ -107,7 +109,8 @@ constexpr ToolRow tool_rows[] = {
       {{"shell_id", Takes::required_text},
        {"input", Takes::text},
        {"keys", Takes::texts,
-        "For a terminal: enter, tab, escape, up, pagedown, f1, ctrl-c, alt-x and such."},
+        "ctrl-c, SIGTERM and such; for a terminal also enter, tab, escape, up, pagedown, f1, "
+        "alt-x."},
        {"close_input", Takes::truth, "Its input ends then."},
        {"rows", Takes::from_1, "Another size for its terminal."},
        {"cols", Takes::from_1}}},
@@ -130,7 +133,7 @@ constexpr ToolRow tool_rows[] = {
       "Reads a text file, or part of it. Images come as images.",
       {{"file_path", Takes::required_text, "Absolute, or relative to the workspace."},
        {"offset", Takes::from_0, "Counted from 0."},
-       {"count", Takes::from_0, "Default: as many as fit."},
+       {"count", Takes::from_0},
        {"unit", Takes::unit, "Default: lines."},
        {"encoding", Takes::encoding}}}},
     {write_file,
@@ -141,21 +144,35 @@ constexpr ToolRow tool_rows[] = {
       {{"file_path", Takes::required_text},
        {"content", Takes::required_text},
        {"encoding", Takes::encoding}}}},
+    {edit_file,
+     {"edit_file",
+      "Edit a file",
+      ToolEffect::runs,
+      "Replaces exact texts.",
+      {{"file_path", Takes::required_text}, {"edits", Takes::edits}}}},
     {list_files,
      {"list_files",
       "List a directory",
       ToolEffect::reads,
       "Lists what a directory holds.",
-      {{"path", Takes::text, "Default: the workspace."},
-       {"depth", Takes::from_1, "Levels to go down; default: 1."}}}},
+      {{"path", Takes::text, "Default: the workspace."}, {"depth", Takes::from_1}}}},
+    {search_files,
+     {"search_files",
+      "Search files",
+      ToolEffect::reads,
+      "Finds lines in files.",
+      {{"pattern", Takes::required_text},
+       {"path", Takes::text},
+       {"glob", Takes::text},
+       {"context", Takes::from_0},
+       {"files_only", Takes::truth}}}},
     {read_docstring,
      {"read_docstring",
       "Read a docstring",
       ToolEffect::reads,
-      "Reads the docstring of a Python function, class, method (Class.method) or module, without "
-      "running it.",
+      "Reads a Python docstring; nothing is run.",
       {{"file_path", Takes::required_text},
-       {"function_name", Takes::text, "Dotted; empty: the module."}}}},
+       {"function_name", Takes::text, "As Class.method; empty: the module."}}}},
 };
 
 constexpr auto packed_tools = pack_names<ToolTextSource<tool_rows>>();
@@ -188,6 +205,10 @@ std::string tool_value(std::string_view name, const Executor& executor,
     return concat("default: %", {options.run_in_background_after == no_limit
                                      ? std::string("never")
                                      : seconds_text(options.run_in_background_after)});
+  if (name == "sooner"sv)
+    return options.answer_within.count() <= 0 ? std::string()
+                                              : concat("; after % it may go on in the background",
+                                                       {count_of_seconds(options.answer_within)});
   return is_disabled(options, "start_background_shell"sv)
              ? ""
              : ": for that there is start_background_shell";
@@ -200,9 +221,14 @@ SharedError no_such_tool(std::string_view name) {
                     {in_quotes(name), nearest.suggestion()});
 }
 
+// Of each edit, with the names that other tools for it have.
+constexpr ToolParameter edit_fields[] = {{"old_text", Takes::required_text, "", "old_string"},
+                                         {"new_text", Takes::required_text, "", "new_string"},
+                                         {"all", Takes::truth, "", "replace_all"}};
+
 void set_type(mcp::Parameter& parameter, Takes takes) {
-  parameter.nullable = takes != Takes::required_text;
-  parameter.required = takes == Takes::required_text;
+  parameter.required = takes == Takes::required_text || takes == Takes::edits;
+  parameter.nullable = !parameter.required;
   parameter.type = mcp::ParameterType::string;
   switch (takes) {
     case Takes::text:
@@ -229,6 +255,16 @@ void set_type(mcp::Parameter& parameter, Takes takes) {
       break;
     case Takes::truth:
       parameter.type = mcp::ParameterType::boolean;
+      break;
+    case Takes::edits:
+      parameter.type = mcp::ParameterType::array;
+      parameter.items = mcp::ParameterType::object;
+      for (const ToolParameter& field : edit_fields) {
+        mcp::Parameter& part = parameter.fields.emplace_back();
+        part.name = field.name;
+        part.other_name = field.other_name;
+        set_type(part, field.takes);
+      }
       break;
   }
 }
@@ -306,8 +342,9 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
       const auto set = choose(call, entry.in_folder);
       if (!set) return failed("the call was cancelled"sv);
       std::string no = set->use->refusal_of_call(call.tool());
-      if (!no.empty()) return refuse(*set, call, "calls_per_minute", std::move(no));
-      return entry.handler(*set, call);
+      return as_read(set->options, no.empty()
+                                       ? entry.handler(*set, call)
+                                       : refuse(*set, call, "calls_per_minute", std::move(no)));
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }

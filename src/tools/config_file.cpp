@@ -134,6 +134,7 @@ const char* wanted_shape(Option::Kind kind, const Json& value) {
     case Option::whole_or_0:
     case Option::decimal:
     case Option::seconds:
+    case Option::seconds_or_0:
       return value.is_number() ? nullptr : "a number";
     case Option::variables:
       if (value.is_array()) return nullptr;

@@ -31,8 +31,8 @@ std::string describe(const Executor& executor, const ToolOptions& options) {
   const auto has_tool = [&](const char* tool) { return !is_disabled(options, tool); };
   if (has_tool("execute_command"))
     say(text,
-        "execute_command runs shell commands, by default in %. They have no terminal. Of each "
-        "stream % bytes are shown, the beginning and the end%",
+        "execute_command runs shell commands, by default in %. They have no terminal. Of "
+        "long output % bytes are shown, the beginning and the end%",
         {to_utf8(executor.workspace()), options.max_output,
          settings.spill_dir.empty() ? "." : "; a note names the file that has the whole."});
   if (has_tool("execute_command") && options.run_in_background_after != no_limit)

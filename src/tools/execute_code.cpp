@@ -10,6 +10,7 @@
 #include "base/base_internal.hpp"
 #include "code/code.hpp"
 #include "executor/executor.hpp"
+#include "jobs/jobs.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
 #include "process/capture_internal.hpp"
@@ -103,11 +104,7 @@ class BlockSum {
   std::size_t blocks_ = 0;
 };
 
-}  // namespace
-
-inline namespace inner {
-
-mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
+Expected<std::vector<CodeBlock>> blocks_of(const mcp::Call& call) {
   const std::string& code = argument_text(call, "code");
   const std::string& language = argument_text(call, "language");
   std::vector<CodeBlock> blocks;
@@ -115,32 +112,56 @@ mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
   const std::string inferred = language.empty() ? infer_language(code) : language;
   if (inferred.empty() || inferred == "markdown") blocks = extract_code(code);
   if (blocks.empty() && inferred == "markdown")
-    return failed("there is no fenced block in this Markdown"sv);
+    return make_error(ErrorCode::invalid_argument, "there is no fenced block in this Markdown");
   if (blocks.empty()) blocks.push_back({inferred, code});
   if (blocks.size() > most_blocks)
-    return failed(concat("there are % code blocks, and one call runs % at most",
-                         {blocks.size(), most_blocks}));
+    return make_error(ErrorCode::limit, "there are % code blocks, and one call runs % at most",
+                      {blocks.size(), most_blocks});
+  return blocks;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
+  const auto found = blocks_of(call);
+  if (!found) return failed(found.error().message);
+  const std::vector<CodeBlock>& blocks = *found;
   CodeOptions options;
   options.languages = set.options.languages;
   options.remove_unnamed = true;
   options.command = command_of(call, "");
   options.command.cancel = call.cancel_token();
-  options.command.max_output = wanted_output(set, call);
+  const std::size_t most = wanted_output(set, call);
+  bound_output(options.command, most);
   listen(options.command, call, {}, &set.executor);
   let_ask(set, options.command, call);
   const auto timeout = options.command.timeout;
   BlockSum sum(set.executor, set.options, options.command);
+  Function<void()> ended;
+  JobStatus job;  // of the block that goes on in the background
+  options.run = [&](Command& command, Result& result) {
+    job = run_for_call(set, call, command, no_limit, ended);
+    result = job.id.empty() ? job.result : output_so_far(set, job, *command.max_output, nullptr);
+    return job.id.empty();
+  };
   bool going_on = true;
   for (std::size_t i = 0; i < blocks.size() && going_on; ++i) {
     options.command.timeout = timeout;
-    Function<void()> ended;
     if (!count_time(set, options.command, ended)) {
       sum.add(refused_result(set, call, "running_time", set.use->refusal_of_command()));
       break;
     }
     CodeResult run = run_code(set.executor, {blocks[i]}, options);
-    ended();
-    for (Result& result : run.results) name_tool(set.options, result);
+    if (!run.goes_on) ended();
+    if (run.goes_on && i + 1 < blocks.size())
+      run.results.back().notes.push_back(
+          concat("it is block % of %: those after it were not run", {i + 1, blocks.size()}));
+    for (Result& result : run.results) {
+      name_tool(set.options, result);
+      add_next_step(set, options.command, result);
+    }
     going_on = run.succeeded;
     sum.add(std::move(run));
   }
@@ -150,7 +171,10 @@ mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
   Result& all = sum.result();
   set.tell(all.notes);
   show_as_on_terminal(set.options, all, &set.executor);
-  Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()));
+  cut_result(set.options, most, all);
+  const bool is_running = !job.id.empty();
+  Json object = result_json(set.options, all, room_for_texts(call.max_result_bytes()), is_running);
+  if (is_running) set_member(object, "shell_id", job.id);
   if (full || files.size() > 0) {
     set_member(object, "code_file", files.size() > 0 ? files[0] : Json());
     set_member(object, "files", std::move(files));

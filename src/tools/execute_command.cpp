@@ -1,11 +1,12 @@
 // The tool execute_command.
 //
 // With run_in_background_after, the command runs as a background command from its start, and the
-// call waits for it that long:
+// call waits for it that long. So it is with answer_within, but for the timeouts of the command,
+// which are those of the foreground:
 //
-//   run() in the foreground        -> ended                    -> result_json()
-//   shells.run(), ended in time    -> as in the foreground     -> result_json()
-//   shells.run(), still running    -> a background command     -> running_json(), with its shell_id
+//   run() in the foreground      -> ended                  -> result_json()
+//   jobs.run(), ended in time    -> as in the foreground   -> result_json()
+//   jobs.run(), still running    -> a background command   -> output_so_far(), with its shell_id
 
 #include "tools/tools.hpp"
 #include "tools/tools_internal.hpp"
@@ -24,9 +25,61 @@ inline namespace v0_1 {
 
 namespace {
 
-// The keys of a result for a command that still runs: its output so far, success true, and no exit
-// code.
-Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::size_t room) {
+// Cuts the output to what the answer has: text, or in base64 the bytes of `raw`.
+void show_output(ToolSet& set, Result& result, RawOutput* raw, std::size_t most, bool is_running) {
+  if (raw) {
+    raw->fit(most, result);
+    note_rest(set.options, result, is_running);
+  } else {
+    show_as_on_terminal(set.options, result, &set.executor, "; encoding base64 gives its bytes"sv);
+    fit_output(set.options, most, result, is_running);
+  }
+}
+
+// What is to be known of a command that goes on: until when, and what can be done with it.
+std::string note_of_job(const ToolSet& set, const JobStatus& job) {
+  const Result& result = job.result;
+  std::string note = concat("the command goes on in the background as %", {job.id});
+  if (result.timeout != no_limit)
+    append_all(note, ", for % in all", {count_of_seconds(result.timeout)});
+  const auto has_tool = [&set](std::string_view tool) { return !is_disabled(set.options, tool); };
+  if (has_tool("get_background_shell_output"sv))
+    note += "; get_background_shell_output gives what it prints, with wait_for \"exit\" at its end";
+  if (has_tool("write_background_shell"sv))
+    note += job.takes_input ? "; write_background_shell types into it and sends ctrl-c"
+                            : "; it has no input, but write_background_shell sends it ctrl-c";
+  if (has_tool("kill_background_shell"sv)) note += "; kill_background_shell ends it";
+  return note;
+}
+
+// How long a command of this call stays in the foreground, of one that would stay for `asked`. With
+// no_limit it is run there. `keeps_timeouts`: it is only the client that does not wait for longer.
+std::chrono::milliseconds time_in_foreground(const ToolSet& set, const mcp::Call& call,
+                                             const Command& command,
+                                             std::chrono::milliseconds asked,
+                                             bool& keeps_timeouts) {
+  const std::chrono::milliseconds most =
+      call.wants_progress() ? no_limit : time_to_answer(set, call);
+  const ExecutorOptions& usual = set.executor.options();
+  keeps_timeouts = asked == no_limit;
+  if (!keeps_timeouts) return std::min(asked, most);
+  const auto longest = std::min(command.timeout.value_or(usual.timeout), usual.max_timeout);
+  const bool may_move = longest > most && longest <= set.options.jobs.max_timeout &&
+                        usual.max_concurrent == 0 &&
+                        !is_disabled(set.options, "get_background_shell_output"sv);
+  return may_move ? most : no_limit;
+}
+
+}  // namespace
+
+inline namespace inner {
+
+std::chrono::milliseconds time_to_answer(const ToolSet& set, const mcp::Call& call) {
+  const std::chrono::milliseconds most = set.options.answer_within;
+  return call.runs_as_task() || most.count() <= 0 ? no_limit : most;
+}
+
+Result output_so_far(ToolSet& set, const JobStatus& job, std::size_t most, RawOutput* raw) {
   Result so_far = job.result;
   if (const auto read = set.jobs.read(job.id)) {
     const JobOutput& output = *read;
@@ -41,29 +94,59 @@ Json running_json(ToolSet& set, const JobStatus& job, std::size_t most, std::siz
     so_far.out_counts.file_bytes = output.out.file_bytes;
     so_far.err_counts.file_bytes = output.err.file_bytes;
   }
-  show_as_on_terminal(set.options, so_far, &set.executor);
-  fit_output(set.options, most, so_far);
+  show_output(set, so_far, raw, most, true);
   so_far.wall_time = job.duration;
-  std::string note = concat("the command goes on in the background as %", {job.id});
-  if (!is_disabled(set.options, "get_background_shell_output"sv))
-    note += "; get_background_shell_output gives what it prints";
-  if (!is_disabled(set.options, "kill_background_shell"sv))
-    note += "; kill_background_shell ends it";
-  so_far.notes.push_back(note);
+  so_far.notes.push_back(note_of_job(set, job));
+  return so_far;
+}
+
+JobStatus run_for_call(ToolSet& set, const mcp::Call& call, Command& command,
+                       std::chrono::milliseconds foreground, Function<void()>& ended) {
+  bool keeps_timeouts = false;
+  const auto time = time_in_foreground(set, call, command, foreground, keeps_timeouts);
+  JobStatus run;
+  if (time == no_limit) {
+    run.result = set.executor.run(command);
+  } else {
+    const auto know_id = announce_end(call, ended);
+    command.on_end = [next = std::move(command.on_end),
+                      keep = keep_executor(set, ended)](const Result& result) {
+      next(result);
+      keep(result);
+    };
+    run = set.jobs.run(command, time, &set.executor, keeps_timeouts);
+    if (!run.id.empty()) know_id(run.id);
+  }
+  // One that never started, for whatever reason, has not called it.
+  if (run.id.empty()) ended();
+  return run;
+}
+
+}  // namespace inner
+
+namespace {
+
+// The keys of a result for a command that still runs: its output so far, success true, and no exit
+// code.
+Json running_json(ToolSet& set, const JobStatus& job, RawOutput* raw, std::size_t most,
+                  std::size_t room) {
+  Result so_far = output_so_far(set, job, most, raw);
   set.tell(so_far.notes);
   Json object = result_json(set.options, so_far, room, true);
   set_member(object, "shell_id", job.id);
   return object;
 }
 
-// Runs a command that may go on in the background, and announces its end if it does.
-JobStatus run_announced(ToolSet& set, const mcp::Call& call, Command& command,
-                        std::chrono::milliseconds foreground, Function<void()>& ended) {
-  const auto know_id = announce_end(call, ended);
-  command.on_end = keep_executor(set, ended);
-  JobStatus run = set.jobs.run(command, foreground, &set.executor);
-  if (!run.id.empty()) know_id(run.id);
-  return run;
+Json ended_json(ToolSet& set, const Command& command, Result& result, RawOutput* raw,
+                std::size_t most, std::size_t room) {
+  set.tell(result.notes);
+  // In base64 stderr is bytes, so that the closing message becomes a note.
+  const std::string closing = raw ? closing_message(result) : std::string();
+  if (!closing.empty()) result.notes.push_back(closing);
+  add_next_step(set, command, result);
+  name_tool(set.options, result);
+  show_output(set, result, raw, most, false);
+  return result_json(set.options, result, room);
 }
 
 void put_session(const ToolSet& set, const Command& command, const Json& id, Json& object) {
@@ -79,6 +162,7 @@ void put_session(const ToolSet& set, const Command& command, const Json& id, Jso
 inline namespace inner {
 
 mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
+  if (call.argument("session_live"sv).as_bool()) return execute_live(set, call);
   Command command = command_of(call, "command");
   command.cancel = call.cancel_token();
   if (is_empty_script(command.script)) return refuse(set, call, "command", "The command is empty");
@@ -90,8 +174,9 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   }
   const std::string moved = leave_closed_folder(set, command);
   const std::size_t most = wanted_output(set, call);
-  command.max_output = most;
-  command.input = argument_text(call, "stdin");
+  bound_output(command, most);
+  const Json& input = call.argument("stdin"sv);
+  command.input = input.as_string();
   std::size_t room = room_for_texts(call.max_result_bytes());
   std::shared_ptr<RawOutput> raw;
   // Base64 stands in the reply twice, a third longer than the bytes; that of both streams takes
@@ -103,36 +188,21 @@ mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   listen(command, call, raw, &set.executor);
   let_ask(set, command, call);
   std::chrono::milliseconds foreground = set.options.run_in_background_after;
-  if (const Json& seconds = call.argument("run_in_background_after"sv); seconds.is_number())
+  if (const Json& seconds = call.argument("run_in_background_after"sv); seconds.is_number()) {
     foreground = milliseconds_of(seconds);
+    // Who wants it in the background may want to type into it. All others end their input at once.
+    command.keep_input_open = !input.is_string();
+  }
   command.background = foreground != no_limit;
   Function<void()> ended;
   if (!count_time(set, command, ended))
     return refuse(set, call, "running_time", set.use->refusal_of_command());
-  JobStatus run;
-  if (command.background) {
-    run = run_announced(set, call, command, foreground, ended);
-  } else {
-    run.result = set.executor.run(command);
-  }
+  JobStatus run = run_for_call(set, call, command, foreground, ended);
   const bool goes_on = !run.id.empty();
-  // One that never started, for whatever reason, has not called it.
-  if (!goes_on) ended();
   add_note(run.result.notes, "%", {moved});
-  Json object;
-  if (!goes_on) {
-    set.tell(run.result.notes);
-    // In base64 stderr is bytes, so that the closing message becomes a note.
-    const std::string closing = raw ? closing_message(run.result) : std::string();
-    if (!closing.empty()) run.result.notes.push_back(closing);
-    name_tool(set.options, run.result);
-    show_as_on_terminal(set.options, run.result, &set.executor);
-    fit_output(set.options, most, run.result);
-    object = result_json(set.options, run.result, room);
-  } else {
-    object = running_json(set, run, most, room);
-  }
-  if (raw) raw->put(object, run.result);
+  Json object = goes_on ? running_json(set, run, raw.get(), most, room)
+                        : ended_json(set, command, run.result, raw.get(), most, room);
+  if (raw) raw->put(object);
   put_session(set, command, session_id, object);
   return answer_with(std::move(object));
 }

@@ -73,19 +73,19 @@ std::string_view option_for(std::string_view in_library, Rows<OptionName> names)
   return {};
 }
 
-// Models write for bash, and its start takes half a millisecond more than that of dash.
-Expected<void> settle_shell(ServerConfig& config) {
+// Models write for bash, and its start takes half a millisecond more than that of dash. What is at
+// other places is not known yet, but each has a sh.
+void settle_shell(ServerConfig& config) {
   std::string& shell = config.local.shell;
-  if (shell != "auto") return {};
-  if (config.use != Option::local)
-    return make_error(ErrorCode::invalid_argument,
-                      "shell: auto looks for programs of this host; name the path of one that is "
-                      "where the commands run, such as /bin/bash");
-  shell = "/bin/sh";
+  if (shell != usual_shell) return;
+  shell = LocalOptions().shell;
+  if (config.use != Option::local) return;
   for (const char* const bash : {"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash",
                                  "/opt/homebrew/bin/bash", "/run/current-system/sw/bin/bash"})
-    if (shell == "/bin/sh" && is_program(bash)) shell = bash;
-  return {};
+    if (is_program(bash)) {
+      shell = bash;
+      return;
+    }
 }
 
 }  // namespace
@@ -104,7 +104,7 @@ Expected<void> settle_options(ServerConfig& config) {
       if (auto ok = feature->settle(config); !ok) return ok;
   if (!(config.use & Option::commands)) return {};
 
-  if (auto ok = settle_shell(config); !ok) return ok;
+  settle_shell(config);
   if (auto ok = settle_folders(config); !ok) return ok;
   // Background commands keep more than one answer shows.
   if (config.max_output < 1024 || config.max_output > local.max_output)

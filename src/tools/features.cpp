@@ -27,6 +27,7 @@ ServerConfig::ServerConfig(std::initializer_list<const ServerFeature*> of_server
     : features(server_features(of_server)) {
   // When the client goes away, commands that ignore SIGTERM must be gone before serve() returns.
   local.kill_grace = std::chrono::milliseconds(300);
+  local.shell = usual_shell;
   local.timeout = std::chrono::milliseconds(0);  // not given: the default, or max_timeout if less
   options.add(server_options());
   for (const Feature* const feature : features) {

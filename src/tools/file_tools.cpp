@@ -1,4 +1,4 @@
-// The tools that read, write and list files.
+// The tools that read, write, edit, list and search files.
 //
 // Files checks each path by the rules of the executor. Secrets are masked in what a reply shows,
 // and each call is put on the audit log, like a command.
@@ -23,8 +23,11 @@ namespace {
 void record_file(const ToolSet& set, const mcp::Call& call, bool done, const Error& error,
                  const std::string& content = {}) {
   Result result;
-  result.command = script_of_argv(
-      {call.tool(), argument_text(call, call.tool() == "list_files" ? "path" : "file_path")});
+  std::vector<std::string> words = {call.tool()};
+  for (const char* const name : {"file_path", "pattern", "path"})
+    if (const Json& value = call.argument(name); value.is_string())
+      words.push_back(value.as_string());
+  result.command = script_of_argv(words);
   result.work_dir = set.executor.workspace();
   result.outcome = Outcome::exited;
   result.exit_code = 0;
@@ -57,7 +60,9 @@ mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call) {
     range.offset = count_of(offset);
   if (const Json& count = call.argument("count"sv); count.is_number())
     range.count = count_of(count);
-  // A byte takes at most 13 of a reply, see bytes_in_reply().
+  else if (!set.options.full_results)
+    range.max_bytes = set.options.max_output / 4 * 3;  // in base64 it is max_output
+  // A byte takes at most 13 of a reply.
   range.max_bytes = std::min(range.max_bytes, call.max_result_bytes() / 16);
   const std::string& asked = argument_text(call, "file_path");
   const auto read = set.files.read(asked, range);
@@ -123,6 +128,26 @@ mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call) {
   return answer_with(std::move(object));
 }
 
+mcp::ToolResult edit_file(ToolSet& set, const mcp::Call& call) {
+  const Json& asked = call.argument("edits"sv);
+  std::vector<FileEdit> edits;
+  for (const Json& item : asked.items())
+    edits.push_back(
+        {item["old_text"sv].as_string(), item["new_text"sv].as_string(), item["all"sv].as_bool()});
+  const auto edited = set.files.edit(argument_text(call, "file_path"), edits);
+  record_file(set, call, edited.has_value(), edited.error(), asked.dump());
+  if (!edited) return failed_here(set, edited.error());
+  if (const DeleteGuard* const guard = set.executor.delete_guard()) guard->mark_read(edited->path);
+  Json object;
+  set_member(object, "success", true);
+  set_member(object, "file_path", shown_path(set, edited->path));
+  set_member(object, "replaced", edited->replaced);
+  std::string diff = set.executor.redact(edited->diff);
+  shorten({&diff}, room_for_texts(call.max_result_bytes()), [](const std::string&, std::size_t) {});
+  set_member(object, "diff", std::move(diff));
+  return answer_with(std::move(object));
+}
+
 // Entries that do not fit into the reply are left out from the end, and `more` is true.
 mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call) {
   const Json& path = call.argument("path"sv);
@@ -133,28 +158,55 @@ mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call) {
       set.files.list(path.is_string() ? path.as_string() : ".", static_cast<std::size_t>(levels));
   record_file(set, call, list.has_value(), list.error());
   if (!list) return failed_here(set, list.error());
-  std::size_t room = room_for_texts(call.max_result_bytes());
+  // A reply holds the JSON twice, and of some characters three times as many bytes.
+  std::size_t room = room_for_texts(call.max_result_bytes()) / 4;
+  if (!set.options.full_results) room = std::min(room, set.options.max_output);
   Json entries = Json::array();
   bool more = list->more;
   for (const FileEntry& entry : list->entries) {
-    constexpr std::size_t for_the_rest = 256;
-    const std::string name_shown = shown_path(set, entry.path);
-    const std::size_t size = bytes_in_reply(name_shown) + for_the_rest;
-    more = more || size > room;
-    if (size > room) break;
-    room -= size;
     Json shown_entry;
-    set_member(shown_entry, "path", name_shown);
+    set_member(shown_entry, "path", shown_path(set, entry.path));
     set_member(shown_entry, "type", name(entry.type));
     set_member(shown_entry, "size", entry.size);
     set_member(shown_entry, "modified", entry.modified);
     if (entry.closed) set_member(shown_entry, "closed", true);
+    const std::size_t size = shown_entry.dump().size() + 1;
+    more = more || size > room;
+    if (size > room) break;
+    room -= size;
     entries.push_back(std::move(shown_entry));
   }
   Json object;
   set_member(object, "path", shown_path(set, list->path));
   set_member(object, "entries", std::move(entries));
+  if (list->ignored > 0) set_member(object, "ignored", list->ignored);
   set_member(object, "more", more);
+  return answer_with(std::move(object));
+}
+
+mcp::ToolResult search_files(ToolSet& set, const mcp::Call& call) {
+  FileSearch search;
+  search.pattern = argument_text(call, "pattern");
+  search.glob = argument_text(call, "glob");
+  if (const Json& context = call.argument("context"sv); context.is_number())
+    search.context = static_cast<std::size_t>(std::min<std::uint64_t>(count_of(context), 100));
+  search.files_only = call.argument("files_only"sv).as_bool();
+  search.max_matches = 500;
+  search.max_bytes = std::min(std::size_t{16} << 10, call.max_result_bytes() / 16);
+  search.cancel = call.cancel_token();
+  const std::string& path = argument_text(call, "path");
+  const auto found = set.files.search(path.empty() ? "." : path, search);
+  record_file(set, call, found.has_value(), found.error());
+  if (!found) return failed_here(set, found.error());
+  Json object;
+  set_member(object, "path", shown_path(set, found->path));
+  set_member(object, "matches", found->matches);
+  set_member(object, "text", set.executor.redact(to_utf8(found->text)));
+  const std::pair<const char*, std::uint64_t> left_out[] = {
+      {"ignored", found->ignored}, {"binary", found->binary}, {"unreadable", found->unreadable}};
+  for (const auto& [name, count] : left_out)
+    if (count > 0) set_member(object, name, count);
+  set_member(object, "more", found->more);
   return answer_with(std::move(object));
 }
 

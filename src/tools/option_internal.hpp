@@ -28,6 +28,9 @@ inline namespace inner {
 
 struct ServerConfig;
 
+// The shell of a server that was not given one: see --shell.
+inline constexpr const char* usual_shell = "auto";
+
 // The rows of a constant array, which this borrows.
 template <class Row>
 class Rows {
@@ -89,6 +92,7 @@ class Option {
     variables,
     other_list,  // of items that its row has the parser of
     seconds,
+    seconds_or_0,
     whole,
     whole_or_0,
     byte_count,
@@ -240,7 +244,7 @@ class Option {
     return *this;
   }
   constexpr Option& or_0() {
-    kind_ = whole_or_0;
+    kind_ = kind_ == seconds ? seconds_or_0 : whole_or_0;
     return *this;
   }
   constexpr std::string_view entry_key() const { return entry_key_; }

@@ -94,11 +94,13 @@ double scaled_number(std::string_view digits, bool may_have_unit) {
 
 const char* set_number(std::string_view digits, Option::Kind kind, void* variable) {
   const bool is_size = kind == Option::byte_count || kind == Option::byte_count_or_0;
-  const bool may_be_0 = kind == Option::whole_or_0 || kind == Option::byte_count_or_0;
+  const bool may_be_0 =
+      kind == Option::whole_or_0 || kind == Option::byte_count_or_0 || kind == Option::seconds_or_0;
   const double number = scaled_number(digits, is_size);
-  if (kind == Option::seconds) {
-    if (!(number > 0) || number > 31536000.0)
-      return "a number of seconds greater than 0 and at most 31536000";
+  if (kind == Option::seconds || kind == Option::seconds_or_0) {
+    if (!(number > 0 || (number == 0 && may_be_0)) || number > 31536000.0)
+      return may_be_0 ? "a number of seconds, at most 31536000"
+                      : "a number of seconds greater than 0 and at most 31536000";
     *static_cast<std::chrono::milliseconds*>(variable) =
         std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(number * 1000.0)));
   } else if (kind == Option::decimal) {

@@ -51,6 +51,8 @@ constexpr Option of_limits(std::string_view name) {
 }
 
 constexpr Choice policy_values[] = {"strict", "compat"};
+constexpr Choice result_texts[] = {
+    {"auto", ResultText::automatic}, {"plain", ResultText::plain}, {"json", ResultText::json}};
 constexpr Choice sandbox_modes[] = {{"off", SandboxMode::off},
                                     {"best_effort", SandboxMode::best_effort},
                                     {"strict", SandboxMode::strict}};
@@ -262,11 +264,12 @@ constexpr Option server_rows[] = {
     Option::of<&ServerConfig::max_output>("max-output-size")
         .bytes()
         .value("SIZE")
-        .usual("30000")
+        .usual("24000")
         .in(Option::limits)
         .where(Option::commands)
         .often()
-        .help("shown per stream: its head and its tail. A call may ask for less (max_output)"),
+        .help("of a result, as it is sent. Of long output it has the head and the tail; a call may "
+              "ask for less (max_output)"),
     of_limits<&Limits::cpu_time>("limit-cpu")
         .value("SECONDS")
         .usual("no limit")
@@ -385,13 +388,12 @@ constexpr Option server_rows[] = {
               "where they have a HOME of their own"),
     of_local<&LocalOptions::shell>("shell")
         .value("PATH")
-        .usual("/bin/sh")
+        .usual(usual_shell)
         .in(Option::environment)
         .where(Option::commands)
-        .help(
-            "runs the commands. Any that knows -c, or auto: bash if there is one on this host, "
-            "and else /bin/sh. Tools name it to the model. The policy reads a script as both bash "
-            "and dash would"),
+        .help("runs the commands. Any that knows -c, or auto: bash if commands run on this host "
+              "and it has one, and else /bin/sh. Tools name it to the model. The policy reads a "
+              "script as both bash and dash would"),
     of_local<&LocalOptions::skills_dir>("local-skills-directory")
         .value("DIR")
         .in(Option::environment)
@@ -405,6 +407,15 @@ constexpr Option server_rows[] = {
         .often()
         .help("then it becomes a background shell. What a client still waits for then goes on "
               "without it waiting"),
+    of_tools<&ToolOptions::answer_within>("answer-within")
+        .or_0()
+        .value("SECONDS")
+        .usual("50")
+        .in(Option::background)
+        .where(Option::commands)
+        .help("what runs longer goes on in the background. This is for clients that give up by a "
+              "clock of their own; one that asked for progress waits. Timeouts stay in force. 0: "
+              "never"),
     Option::of<&ServerConfig::max_background_shells>("max-background-shells")
         .value("N")
         .usual("10")
@@ -425,7 +436,16 @@ constexpr Option server_rows[] = {
     of_tools<&ToolOptions::full_results>("full-results")
         .in(Option::background)
         .where(Option::commands)
-        .help("all keys of a result, and the whole command in it"),
+        .help("all keys of a result, and the whole command in it. Its text is JSON, then"),
+    Option::of<&ServerConfig::result_text>("result-text")
+        .value("FORM")
+        .usual("auto")
+        .in(Option::background)
+        .one_of(result_texts)
+        .help(
+            "auto: lines for the model, and an object for programs. Clients that are known to show "
+            "the model the object instead get the lines alone; plain: all clients do; json: the "
+            "text is the object, too"),
     of_local<&LocalOptions::audit_file>("audit-file")
         .value("FILE")
         .in(Option::records)

@@ -172,24 +172,49 @@ Json execution_schema() {
   return schema;
 }
 
-// Must agree with the escapes of Json::dump(), and with those of a text inside of a text.
+std::size_t bytes_in_json(std::string_view text, std::size_t at) {
+  const auto c = static_cast<unsigned char>(text[at]);
+  if (c == '"' || c == '\\' || c == '\n' || c == '\t' || c == '\r' || c == '\b' || c == '\f')
+    return 2;
+  if (c >= 0x20 && c < 0x7f) return 1;
+  const std::string_view rest = text.substr(at, 3);
+  const bool is_escaped = c < 0x20 || c == 0x7f || starts_with(rest, "\xc2\x85"sv) ||
+                          starts_with(rest, "\xe2\x80\xa8"sv) ||
+                          starts_with(rest, "\xe2\x80\xa9"sv);
+  return is_escaped ? 6 : 1;
+}
+
+}  // namespace inner
+
+namespace {
+
+// Bytes that a text takes in a reply, which holds it twice: in the object, escaped once, and in the
+// text block, where it may be escaped once more: there each backslash of an escape and each quote
+// takes one byte more.
 std::size_t bytes_in_reply(std::string_view text) {
   std::size_t bytes = 0;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    const std::string_view rest = text.substr(i, 3);
-    if (c == '"' || c == '\\')
-      bytes += 2 + 4;
-    else if (c == '\n' || c == '\t' || c == '\r' || c == '\b' || c == '\f')
-      bytes += 2 + 3;
-    else if (c < 0x20 || c == 0x7f || starts_with(rest, "\xc2\x85"sv) ||
-             starts_with(rest, "\xe2\x80\xa8"sv) || starts_with(rest, "\xe2\x80\xa9"sv))
-      bytes += 6 + 7;
-    else
-      bytes += 1 + 1;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::size_t once = bytes_in_json(text, at);
+    const bool is_quoted = text[at] == '"' || text[at] == '\\';
+    bytes += 2 * once + (is_quoted ? 2 : once > 1 ? 1 : 0);
   }
   return bytes;
 }
+
+// Leaves half of a text, its head and its tail, and a line between that says why. Returns how many
+// bytes it took out.
+std::size_t cut_to_half(std::string& text) {
+  const std::string_view head = utf8_prefix(text, text.size() / 4);
+  const std::string_view tail = utf8_suffix(text, text.size() / 4);
+  const std::size_t omitted = text.size() - head.size() - tail.size();
+  text =
+      concat("%\n... (truncated to fit one reply: % bytes omitted) ...\n%", {head, omitted, tail});
+  return omitted;
+}
+
+}  // namespace
+
+inline namespace inner {
 
 void shorten(std::initializer_list<std::string*> texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut) {
@@ -204,7 +229,7 @@ void shorten(std::initializer_list<std::string*> texts, std::size_t room,
         [](const std::string* a, const std::string* b) { return a->size() < b->size(); });
     // A further cut would take away less than the line that reports it adds.
     if (longest.size() <= longest_echo) return;
-    const std::size_t omitted = cut_middle(longest, longest.size() / 2, " to fit one reply"sv);
+    const std::size_t omitted = cut_to_half(longest);
     cut(longest, omitted);
   }
 }

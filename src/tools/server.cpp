@@ -206,6 +206,18 @@ void warn_of_confinement(const ServerConfig& config, const Executor& executor) {
 
 }  // namespace
 
+namespace {
+
+// The clients that show their model structuredContent in place of the text, or beside it, by the
+// beginning of their names. docs/clients.md says how they were asked.
+std::vector<std::string> text_only_clients(const ServerConfig& config) {
+  if (config.result_text == ResultText::plain) return {""};
+  if (config.result_text == ResultText::json || config.tools.full_results) return {};
+  return words_of({"claude-code", "codex-mcp-client", "qwen-cli-mcp-client"});
+}
+
+}  // namespace
+
 inline namespace inner {
 
 int serve_tools(const ServerConfig& config, std::string instructions, const CancelToken& stop,
@@ -217,6 +229,7 @@ int serve_tools(const ServerConfig& config, std::string instructions, const Canc
   options.instructions = std::move(instructions);
   options.announced = shell_uris;
   options.ask_roots = config.takes_roots;
+  options.text_only_clients = text_only_clients(config);
   options.max_concurrent = static_cast<std::size_t>(config.max_concurrent);
   mcp::Server server(options);
   if (auto ok = add(server); !ok) return fail(2, ok.error().message);
@@ -245,6 +258,7 @@ Expected<void> check_executor(const ServerConfig& config, const Executor& execut
 int serve(const ExecutorPointer& executor, ServerConfig& config, const CancelToken& stop) {
   ToolOptions& tools = config.tools;
   tools.max_output = static_cast<std::size_t>(config.max_output);
+  tools.json_text = config.result_text == ResultText::json;
   tools.jobs.max_running = static_cast<std::size_t>(config.max_background_shells);
   tools.max_waiters = std::max<std::size_t>(1, static_cast<std::size_t>(config.max_concurrent) / 2);
   warn_of_confinement(config, *executor);

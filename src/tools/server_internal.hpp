@@ -82,6 +82,9 @@ struct PlaceConfig;
 struct ProgramConfig;
 struct Feature;
 
+// What the text of a result is, and who gets the object beside it: --result-text.
+enum class ResultText { automatic, plain, json };
+
 // The options of the server, and what is made of them. The table says which option sets which
 // member.
 struct ServerConfig {
@@ -91,6 +94,7 @@ struct ServerConfig {
   std::chrono::milliseconds usual_timeout = local.timeout;
   ToolOptions tools = ToolOptions();
   std::uint64_t max_output = tools.max_output;
+  ResultText result_text = ResultText::automatic;
   std::uint64_t audit_output = 0;
   std::uint64_t max_concurrent = 16;  // as mcp::ServerOptions has it
   std::string policy_mode = "strict";

@@ -140,10 +140,12 @@ std::string as_on_terminal(std::string_view text) {
   return shown;
 }
 
-void show_as_on_terminal(const ToolOptions& options, Result& result, const Executor* executor) {
+void show_as_on_terminal(const ToolOptions& options, Result& result, const Executor* executor,
+                         std::string_view how_to_see) {
   if (options.full_results) return;
   for (std::string* text : {&result.out, &result.err}) {
-    if (shows_as_it_is(*text)) continue;
+    OutputCounts& counts = text == &result.out ? result.out_counts : result.err_counts;
+    if (summarize_binary(*text, counts, how_to_see) || shows_as_it_is(*text)) continue;
     *text = as_on_terminal(*text);
     if (executor) *text = executor->redact(*text);
   }

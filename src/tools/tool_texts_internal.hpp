@@ -26,6 +26,7 @@ enum class Takes : char {
   from_0,    // a whole number
   from_1,
   truth,
+  edits,  // a list of what FileEdit has
 };
 
 struct ToolParameter {
@@ -37,7 +38,7 @@ struct ToolParameter {
 
 // A name in braces in a description is replaced by its value.
 struct ToolText {
-  static constexpr std::size_t most_parameters = 9;
+  static constexpr std::size_t most_parameters = 10;
 
   const char* name;
   const char* title;

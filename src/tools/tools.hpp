@@ -32,13 +32,19 @@ Json to_json(const Result& result);
 Json to_json(const Judgement& judgement);
 
 struct ToolOptions {
-  // Bytes of each stream of a command in an answer, its head and its tail; a call may ask for less.
-  // With ExecutorOptions::spill_dir or private_spill_dir a note names a file that has the whole.
-  std::size_t max_output = 30000;
+  // Bytes that the result of a command takes as JSON: of long streams it has the head and the tail.
+  // A call may ask for less of both streams. With ExecutorOptions::spill_dir or private_spill_dir a
+  // note names a file that has the whole.
+  std::size_t max_output = 24000;
   JobOptions jobs = JobOptions();
   // Of an execute_command that does not say it: after so long a command that is still running goes
   // on in the background. no_limit: it stays in the foreground.
   std::chrono::milliseconds run_in_background_after = no_limit;
+  // For clients that give up by a clock of their own: a command that still runs after so long goes
+  // on in the background, with the timeout that it has, and the call is answered; so is a call that
+  // waits for a job. Not for a client that wants progress, nor for tasks; not for executors with
+  // max_concurrent. 0: never.
+  std::chrono::milliseconds answer_within = std::chrono::seconds(50);
   // For the answer when a person is asked through the client, see PolicyOptions::ask_commands. As
   // many calls as max_waiters says wait for answers at a time; more are refused.
   std::chrono::milliseconds ask_timeout = std::chrono::minutes(5);
@@ -59,6 +65,9 @@ struct ToolOptions {
   // work_dir that is longer than 200 bytes stands the beginning. The first seven keys always come,
   // but for the exit code of a command that still runs.
   bool full_results = false;
+  // The text of a result is its object as JSON, as it is with full_results. Otherwise it is lines
+  // for a model to read: how a command ended, notes, then its streams as they are.
+  bool json_text = false;
 };
 
 // Adds the tools, by default all of these. The executor is borrowed: it must outlive serve(). What
@@ -67,8 +76,8 @@ struct ToolOptions {
 // A failure that no command has caused is an error result: {"success": false, "error": message}.
 // Times are in seconds, sizes in bytes. A shell_id that is not known is such a failure.
 //
-//   execute_command(command, timeout?, work_dir?, session_id?, run_in_background_after?, encoding?,
-//   max_output?, stdin?, idle_timeout?)
+//   execute_command(command, timeout?, work_dir?, session_id?, session_live?,
+//   run_in_background_after?, encoding?, max_output?, stdin?, idle_timeout?)
 //     A work_dir may be called cwd, here and below, and stdin input.
 //     to_json(Result). With encoding "base64": stdout and stderr are base64 of their first bytes,
 //     `encoding` says so, and the message that would end stderr is one of the notes. When the
@@ -77,7 +86,10 @@ struct ToolOptions {
 //     of output: "12 s: Compiling foo.c". With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the
 //     commands of one name share a Session, which the first makes; the answer ends with session_id
 //     and session_work_dir, its folder now. A server has 100 of them; then the one goes that was
-//     not used for the longest.
+//     not used for the longest. With session_live the session is one shell in a terminal, a
+//     background shell, into which commands are typed: `stdout` is what it prints until its prompt.
+//     After the timeout ctrl-c is typed; after idle_timeout (30) of silence the outcome is
+//     "running", and an empty command waits on.
 //   start_background_shell(command, work_dir?, timeout?, terminal?, rows?, cols?, idle_timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
@@ -86,25 +98,37 @@ struct ToolOptions {
 //     stderr_missed_bytes?, notes?}. `next` as `since` gives what comes after. `tail`: the last
 //     lines alone. wait_for is a pattern (see Regex) that a line after `since` must match, or
 //     "exit"; `wait` then says how the waiting ended: matched, ended, timed_out (after `timeout`,
-//     30 by default).
+//     30 by default, and answer_within at most, with a note).
 //   get_background_shell_status(shell_id)
 //     {shell_id, status, exit_code, pid, command, cwd, start_time, duration_seconds, stdout_bytes,
 //     stderr_bytes} and, when it has ended, what to_json(Result) adds. status is a JobState.
-//   write_background_shell(shell_id, input, close_input?)      {shell_id, status, written}
+//   write_background_shell(shell_id, input?, keys?, close_input?, rows?, cols?)
+//     {shell_id, status, written, signals?, input?: "closed", message?}. The input is that of
+//     start_background_shell, or of an execute_command with run_in_background_after and without
+//     stdin. Without a terminal the keys are ctrl-c, ctrl-\, ctrl-d and enter; with and without
+//     one, names of signals (SIGTERM), which go to the process group. A call that does nothing gets
+//     a message on what can be done.
 //   kill_background_shell(shell_id)
 //     {shell_id, status: "killed", signal: "SIGTERM"}; or {shell_id, status, signal: null, message}
 //     when it had ended before.
 //   list_background_shells()                                   {shells, count}
 //   execute_code(code, language?, timeout?, work_dir?, max_output?, idle_timeout?)
 //     to_json(Result) of all blocks together, then code_file, files and blocks (that ran; there may
-//     be 100). Without a language it is inferred; what does not look like code is taken for
-//     Markdown, as with the language "markdown", when it has fenced blocks.
+//     be 100); as of execute_command when a block goes on in the background, which is the last to
+//     run. Without a language it is inferred; what does not look like code is taken for Markdown,
+//     as with the language "markdown", when it has fenced blocks.
 //   read_file(file_path, offset?, count?, unit?, encoding?)
 //     {file_path, content, encoding, size, offset, begin, lines, next, more, cut_line?}, of which
 //     next and offset are in the unit, "lines" or "bytes", and begin is in bytes. Images come as
 //     image content, other binary files as base64 when that is asked for.
 //   write_file(file_path, content, encoding?)                  {success, file_path, bytes}
-//   list_files(path?, depth?)     {path, entries: [{path, type, size, modified, closed?}], more}
+//   edit_file(file_path, edits: [{old_text, new_text, all?}])
+//     {success, file_path, replaced, diff}: see Files::edit().
+//   list_files(path?, depth?)
+//     {path, entries: [{path, type, size, modified, closed?}], ignored?, more}
+//   search_files(pattern, path?, glob?, context?, files_only?)
+//     {path, matches, text, ignored?, binary?, unreadable?, more}: see Files::search(). At most 500
+//     matches and 16 KiB of text; at most 100 lines of context.
 //   read_docstring(file_path, function_name?)        {file_path, function_name, docstring}
 //
 //   Errors: invalid_argument when the server has a tool of such a name, or a disabled one does not

@@ -8,8 +8,9 @@
 //                    |  command_of(), listen()                |  Result
 //                    v                                        v
 //               exceeds a bound: refuse()         show_as_on_terminal(): as a terminal shows it
-//                                                 fit_output():  at most max_output of each stream
+//                                                 fit_output():  at most max_output of both streams
 //                                                 result_json(): at most the room of one reply
+//                                                 as_read():     and the lines that models read
 #pragma once
 
 #include "tools/tools.hpp"
@@ -26,6 +27,7 @@
 #include "paths/paths.hpp"
 #include "policy/policy.hpp"
 #include "process/process.hpp"
+#include "terminal/terminal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -53,19 +55,14 @@ struct ToolSet;
 // A reply repeats at most so many bytes of a text that the client has sent, unless full_results.
 inline constexpr std::size_t longest_echo = 200;
 
-// Bytes that a text takes in a reply, which holds it twice: in the object, escaped once, and in the
-// text block, escaped once more. Follows the escapes of Json::dump().
-std::size_t bytes_in_reply(std::string_view text);
+// What the byte at `at` of a text takes in JSON, by the escapes of Json::dump().
+std::size_t bytes_in_json(std::string_view text, std::size_t at);
 
 // Shortens the longest of the texts until all of them fit into `room` bytes of a reply, or none has
 // more than longest_echo bytes. Calls `cut` for each cut. Each step halves the text it shortens, so
 // that all of them together cost no more than a few times the first.
 void shorten(std::initializer_list<std::string*> texts, std::size_t room,
              FunctionRef<void(const std::string&, std::size_t omitted)> cut);
-
-// Leaves `most` bytes of a longer text, its head and its tail, and a line between that says why.
-// Returns the number of bytes that it took out.
-std::size_t cut_middle(std::string& text, std::size_t most, std::string_view why);
 
 // The room for long texts in a reply of so many bytes.
 std::size_t room_for_texts(std::size_t max_bytes);
@@ -81,10 +78,25 @@ std::size_t unfinished_escape(std::string_view text);
 // programs, and keep every character. A secret may come together only by this, and is then masked
 // by the executor.
 void show_as_on_terminal(const ToolOptions& options, Result& result,
-                         const Executor* executor = nullptr);
+                         const Executor* executor = nullptr, std::string_view how_to_see = {});
+
+// Puts a line in place of a text of which a fifth is no text; it says what it is, how long and how
+// it can be seen. False: it is text.
+bool summarize_binary(std::string& text, OutputCounts& counts, std::string_view how_to_see);
+
+// A result with lines for its text, see readable.cpp, unless the options are for programs.
+mcp::ToolResult as_read(const ToolOptions& options, mcp::ToolResult result);
 
 // Adds the name of the right tool to a note about processes that were left behind.
 void name_tool(const ToolOptions& options, Result& result);
+
+// Adds a note on what the caller can do after a result that is no success, or looks like one and is
+// none. Called before the output is cut.
+void add_next_step(const ToolSet& set, const Command& command, Result& result);
+
+// What a plain sh reads otherwise than bash does, with no error that must follow: the first such
+// command of a script, as far as one line shows it; else empty.
+std::string bash_idiom_in(std::string_view script);
 
 // A result as a model gets it: see ToolOptions::full_results. First cuts the texts of `result`, so
 // that they fit into `room` bytes of a reply. With `is_running` it has no exit code.
@@ -121,24 +133,13 @@ class RawOutput {
     std::string& text = stream == Stream::out ? out_ : err_;
     text.append(bytes.substr(0, max_bytes_ - text.size()));
   }
-  // Replaces the texts in `object`. A stream with more bytes than these is reported as truncated.
-  void put(Json& object, const Result& result) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    set_member(object, "stdout", to_base64(out_));
-    set_member(object, "stderr", to_base64(err_));
-    set_cut(object, "stdout_truncated", "stdout_bytes", result.out_counts.total_bytes, out_.size());
-    set_cut(object, "stderr_truncated", "stderr_bytes", result.err_counts.total_bytes, err_.size());
-    set_member(object, "encoding", "base64");
-  }
+  // Leaves of both what takes so many bytes in base64, and takes the texts out of the result, whose
+  // counts then are those of these bytes.
+  void fit(std::size_t room, Result& result);
+  // Puts both into the object that is made of the result.
+  void put(Json& object) const;
 
  private:
-  static void set_cut(Json& object, const char* truncated, const char* bytes, std::uint64_t total,
-                      std::uint64_t kept) {
-    const bool cut = total > kept;
-    if (cut || object.find(truncated)) set_member(object, truncated, cut);
-    if (cut) set_member(object, bytes, total);
-  }
-
   const std::size_t max_bytes_;
   mutable std::mutex mutex_ = {};
   std::string out_ = {};
@@ -181,15 +182,17 @@ class UseCounter {
   Clock::duration finished_{0};
 };
 
-// The sessions of a server by their names, the one that was used last at the end.
+// The sessions of a server by their names, the one that was used last at the end. A session is a
+// handle, whose copies are about the same.
+template <class Handle>
 class SessionTable {
  public:
-  Session of(const std::string& id) {
+  Handle of(const std::string& id) {
     const std::lock_guard<std::mutex> lock(mutex_);
     auto found = find_where(sessions_, [&](const auto& known) { return known.first == id; });
     if (found == sessions_.end()) {
       if (sessions_.size() == max_sessions) sessions_.erase(sessions_.begin());
-      found = sessions_.emplace(sessions_.end(), id, Session());
+      found = sessions_.emplace(sessions_.end(), id, Handle());
     }
     std::rotate(found, found + 1, sessions_.end());
     return sessions_.back().second;
@@ -198,7 +201,29 @@ class SessionTable {
  private:
   static constexpr std::size_t max_sessions = 100;
   std::mutex mutex_ = {};
-  std::vector<std::pair<std::string, Session>> sessions_ = {};
+  std::vector<std::pair<std::string, Handle>> sessions_ = {};
+};
+
+// A session that is one shell in a terminal: see live.cpp. When its handle goes, the shell is still
+// a background shell.
+class LiveSession {
+ public:
+  struct State {
+    std::string shell_id = {};  // of the background shell that it is; empty: there is none
+    std::string number = {};    // by which its prompt is known
+    std::uint64_t next = 0;     // the offset of what it prints next
+    bool running = false;       // it has not shown its prompt again
+    std::string command = {};   // the last one
+    std::string folder = {};    // as its prompt showed it last
+  };
+  struct Shared {
+    std::mutex mutex = {};  // held for the time of a call
+    State state = {};
+  };
+  Shared* operator->() const { return shared_.get(); }
+
+ private:
+  std::shared_ptr<Shared> shared_ = new_shared<Shared>();
 };
 
 // 1 to 64 of A-Z a-z 0-9 . _ -
@@ -218,7 +243,8 @@ struct SharedTools {
   const ToolOptions options;
   const std::shared_ptr<UseCounter> use;
   std::atomic<std::size_t> waiters{0};
-  SessionTable sessions = {};
+  SessionTable<Session> sessions = {};
+  SessionTable<LiveSession> live_sessions = {};
   Jobs jobs;
 };
 
@@ -254,7 +280,7 @@ struct ToolSet {
   const ToolOptions& options = shared->options;
   const std::shared_ptr<UseCounter>& use = shared->use;
   std::atomic<std::size_t>& waiters = shared->waiters;
-  SessionTable& sessions = shared->sessions;
+  SessionTable<Session>& sessions = shared->sessions;
   Jobs& jobs = shared->jobs;
 
  private:
@@ -289,6 +315,22 @@ mcp::ToolResult refuse(const ToolSet& set, const mcp::Call& call, const char* bo
 // True for a script of blanks only.
 bool is_empty_script(const std::string& script);
 
+// The size of a terminal that a call asks for: what it does not say is as in `otherwise`. The
+// terminal checks it.
+TerminalSize size_asked(const mcp::Call& call, TerminalSize otherwise);
+
+// How long this call may take before it is answered; no_limit: as long as it likes.
+std::chrono::milliseconds time_to_answer(const ToolSet& set, const mcp::Call& call);
+
+// Runs a command that goes on in the background when it runs for longer than `foreground`, or than
+// the client waits: it then has an id, and its end is announced. Else `ended` was called.
+JobStatus run_for_call(ToolSet& set, const mcp::Call& call, Command& command,
+                       std::chrono::milliseconds foreground, Function<void()>& ended);
+
+// What there is of a command that goes on in the background, cut to `most` bytes of each stream,
+// with a note on what can be done with it.
+Result output_so_far(ToolSet& set, const JobStatus& job, std::size_t most, RawOutput* raw);
+
 // A path with the secrets of the executor masked: a name may have one in it.
 std::string shown_path(const ToolSet& set, const std::string& path);
 
@@ -303,18 +345,38 @@ inline constexpr const char* shell_uris = "codeexec://shell/";
 // changes; the id is known to the function that is returned. The later of the two announces.
 Function<void(const std::string&)> announce_end(const mcp::Call& call, Function<void()>& ended);
 
-// The bytes of each stream in the answer: as the call asks, and at most as the operator allows.
+// The bytes of both streams in the answer: as the call asks, and at most as the operator allows.
 std::size_t wanted_output(const ToolSet& set, const mcp::Call& call);
 
-// Cuts one stream down to `most` bytes. Returns the number of bytes that it took out.
-std::size_t cut_output(std::string& text, std::size_t most);
+// Has so much kept of each stream of a command, and the whole in a file if it may be cut.
+void bound_output(Command& command, std::size_t most);
+
+// Cuts both streams to so many bytes together, and adds to `dropped` what it took out of each.
+void cut_streams(std::string& out, std::string& err, std::size_t room, std::uint64_t (&dropped)[2]);
+
+// What both streams begin with in an answer of so many bytes.
+std::pair<std::string_view, std::string_view> first_of_streams(std::string_view out,
+                                                               std::string_view err,
+                                                               std::size_t room);
+
+// The same of what they end with.
+std::pair<std::string_view, std::string_view> last_of_streams(std::string_view out,
+                                                              std::string_view err,
+                                                              std::size_t room);
 
 // The note for a stream that is not complete. `file` is empty when there is no file of it.
 std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_t total,
                          const std::string& file, std::uint64_t file_bytes);
 
-// Cuts both streams of a result, with a note for each that is not complete.
-void fit_output(const ToolOptions& options, std::size_t most, Result& result);
+// Adds a note for each stream of a result that is not complete, and removes the file of one that
+// is, unless it still grows.
+void note_rest(const ToolOptions& options, Result& result, bool is_running = false);
+
+// Cuts both streams of a result so that it takes `most` bytes.
+void cut_result(const ToolOptions& options, std::size_t most, Result& result);
+// The same, with such notes.
+void fit_output(const ToolOptions& options, std::size_t most, Result& result,
+                bool is_running = false);
 
 // The command of a call: its script from that argument (empty: none), work_dir, timeout, and the
 // client for the audit log.
@@ -332,6 +394,19 @@ void ask_client(const mcp::Call& call, Approval& approval, std::chrono::millisec
 // Has the command ask so.
 void let_ask(ToolSet& set, Command& command, const mcp::Call& call);
 
+// Starts a background command, and counts its time. `failure` gets the result of one that did not
+// start.
+Expected<JobStatus> start_job(ToolSet& set, const mcp::Call& call, Command& command,
+                              Result& failure);
+
+// Records what a call has typed into a background command, or done to it: the words are the tool,
+// its id and what was done. `problem`: why it was not.
+void record_hand(ToolSet& set, const mcp::Call& call, const std::vector<std::string>& words,
+                 std::string_view input, const std::string& problem, bool refused);
+
+// execute_command with session_live.
+mcp::ToolResult execute_live(ToolSet& set, const mcp::Call& call);
+
 // The tools of the same names.
 mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult start_background_shell(ToolSet& set, const mcp::Call& call);
@@ -343,7 +418,9 @@ mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult write_file(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult edit_file(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult list_files(ToolSet& set, const mcp::Call& call);
+mcp::ToolResult search_files(ToolSet& set, const mcp::Call& call);
 mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call);
 
 // Adds a sentence to a description.

@@ -49,7 +49,7 @@ attack("M27", "what root owns in /proc about the kernel", shown("^slabinfo "),
        gap="Landlock grants all of /proc or nothing; --pid-namespace",
        closed_by=["--pid-namespace"])
 reads("M25", "keys typed in the user's terminal, with --terminals",
-      'timeout 5 head -n 1 < "$TERMINAL"', setup=terminal, options=["--terminals"],
+      '( timeout 5 head -n 1 < "$TERMINAL" ); :', setup=terminal, options=["--terminals"],
       gap="a pseudo-terminal is opened by a path beside the user's; leave --terminals off")
 
 sends("M17", "docker.sock, with the host's network", '"$A" unix-stream "$SOCKET"',

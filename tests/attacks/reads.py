@@ -239,7 +239,7 @@ if disk_device():
     attack("R44", "open a disk to read", succeeded, f'"$A" open-read {disk_device()}',
            no_control_user=NOT_ROOT)
 
-reads("R60", "keys typed in the user's terminal", 'timeout 5 head -n 1 < "$TERMINAL"',
+reads("R60", "keys typed in the user's terminal", '( timeout 5 head -n 1 < "$TERMINAL" ); :',
       setup=terminal)
 
 

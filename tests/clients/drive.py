@@ -26,7 +26,11 @@ SERVER = os.environ["CODEEXEC_MCP"]
 BOUND = 180
 FIRST = [
     Call("execute_command", command='echo "sum $((40 + 2))"; pwd'),
-    Call("execute_command", command="seq 1 30000"),
+    Call("execute_command", command="seq 1 300000"),
+    Call("execute_command", command="seq 1 300000; seq 300001 600000 >&2"),
+    # As much as a test program prints that fails 2,000 times.
+    Call("execute_command", command="seq 1 2000 | sed 's/.*/tests\\/test_all.py::test_& FAILED/'; "
+                                    "echo '== 2000 failed in 9.87s =='; exit 1"),
     # What would run if it were not refused is harmless.
     Call("execute_command", command="sudo true"),
     Call("execute_command", command="echo before; sleep 600", timeout=1),
@@ -172,20 +176,20 @@ def same_tools(client, seen, own):
     return f"{len(own - missing)} of {len(own)}"
 
 
-def long_result(text):
-    """How much of 168894 bytes arrives; both ends do, and the name of the file with all of it. Or
-    the client has put all that it got into a file of its own, and shows its beginning."""
-    expect(re.search(r"\b1\D{1,2}2\D{1,2}3\D", text), f"not its beginning: {text[:200]}")
-    if "<persisted-output>" in text:
-        return f"{len(text)} characters, and a file of the client"
-    expect(re.search(r"\D29999\D{1,2}30000\b", text), f"not its end: {text[-200:]}")
-    expect("codeexec-output" in text, f"not where all of it is: {text[-200:]}")
+def long_result(text, *parts):
+    """How much of megabytes arrives: how it ended, these parts, and the file with all of it."""
+    has_words(text, r"exit code \d", "codeexec-output", *parts)
     return f"{len(text)} characters"
+
+
+def as_lines(text):
+    """The first result, as it was printed: no model pays for escapes."""
+    expect("exit code 0\n" in text and "\nstdout:\nsum 42\n" in text, text[:400])
 
 
 def has_words(text, *words):
     missing = [word for word in words if not re.search(word, text)]
-    expect(not missing, f"no {missing} in {text[:400]}")
+    expect(not missing, f"no {missing} in {text[:400]} ... {text[-200:]}")
 
 
 def own_shell_among(client, request):
@@ -202,16 +206,24 @@ def first_project(packages, place, step):
                     lambda: results_of(model, session, len(FIRST)) and None):
             return
         request = last_request(model, session)
-        run, long, refused, late, listed, failing = request.results[:len(FIRST)]
+        run, long, both, tests, refused, late, listed, failing = request.results[:len(FIRST)]
         step("its model sees the tools", lambda: same_tools(client, request.names, OWN))
         step("runs a command in its project",
              lambda: has_words(run, r"sum 42\b", re.escape(project)))
-        step("a long result arrives", lambda: long_result(long))
+        step("its model reads lines", lambda: as_lines(run))
+        step("both ends of a long result arrive", lambda: long_result(
+            long, r"stdout:\n1\n2\n3\n", r"\n299999\n300000\b"))
+        step("both ends of both streams arrive", lambda: long_result(
+            both, r"stdout:\n1\n2\n3\n", r"\n299999\n300000\n", r"stderr:\n300001\n300002\n",
+            r"\n599999\n600000\b"))
+        step("both ends of 2,000 failures arrive", lambda: long_result(
+            tests, r"exit code 1\b", "test_1 FAILED", "test_2 FAILED", "test_2000 FAILED",
+            "== 2000 failed"))
         step("a refusal arrives", lambda: has_words(refused, "sudo", "not allowed"))
         step("a timeout arrives, with the output before it",
              lambda: has_words(late, r"\bbefore\b", "timed out after 1 second"))
         step("a tool without arguments", lambda: has_words(listed, "shells"))
-        step("a failure arrives", lambda: has_words(failing, r"\bwords\b", r"exit_code\W+3\b"))
+        step("a failure arrives", lambda: has_words(failing, r"\bwords\b", r"exit code 3\b"))
         step("finishes", lambda: expect(FINISHED in session.told(), session.told()))
 
 

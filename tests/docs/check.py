@@ -379,7 +379,7 @@ def accepts(where, words):
 
 
 def answers(calls):
-    """The answer to the last of these calls of tools, as text."""
+    """The answer to the last of these calls of tools, as JSON."""
     server = subprocess.Popen([MCP, "--workspace", WORK], cwd=WORK, env=ENVIRONMENT,
                               stdin=subprocess.PIPE, stdout=subprocess.PIPE)
 
@@ -396,9 +396,9 @@ def answers(calls):
         for call in calls:
             if "shell_id" in call["arguments"]:
                 call["arguments"]["shell_id"] = shell
-            text = ask("tools/call", call)["content"][0]["text"]
-            shell = json.loads(text).get("shell_id", shell)
-        return text
+            answer = ask("tools/call", call)["structuredContent"]
+            shell = answer.get("shell_id", shell)
+        return json.dumps(answer, separators=(",", ":"), ensure_ascii=False)
     finally:
         server.stdin.close()
         server.wait(60)

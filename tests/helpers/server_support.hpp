@@ -218,7 +218,7 @@ class Server {
     return reply["result"];
   }
 
-  // The object of a call that is no error of the tool; text and structured content must be equal.
+  // The object of a call that is no error of the tool; a text that is JSON must be equal.
   codeexec::Json execute_with(const codeexec::Json& arguments) {
     return object_of(call(arguments));
   }
@@ -231,7 +231,9 @@ class Server {
     CHECK(result["content"][0]["type"] == codeexec::Json("text"));
     const codeexec::Json& object = result["structuredContent"];
     REQUIRE(object.is_object());
-    CHECK(result["content"][0]["text"].as_string() == object.dump());
+    const std::string& text = result["content"][0]["text"].as_string();
+    CHECK(!text.empty());
+    if (begins(text, "{\"")) CHECK(text == object.dump());
     return object;
   }
 

@@ -147,7 +147,7 @@ async def scenario(name, mode, version, place=Here()):
         for tool in tools:
             check(tool.annotations.title and tool.description, "told", tool)
             check(member(tool, "inputSchema", "input_schema")["type"] == "object", "told", tool)
-            reads = tool.name.startswith(("get_", "list_", "read_"))
+            reads = tool.name.startswith(("get_", "list_", "read_", "search_"))
             hint = member(tool.annotations, "readOnlyHint", "read_only_hint")
             check(bool(hint) == reads, "whether it only reads", tool)
         schema = member(tools[0], "inputSchema", "input_schema")

@@ -74,10 +74,11 @@ def is_error(result):
 
 
 def structured(result):
-    """What a tool has answered, which must be the same in both of its forms."""
+    """What a tool has answered: an object, and lines for a model."""
     answer = member(result, "structuredContent", "structured_content")
     check(answer is not None, "structured content", result)
-    check(json.loads(result.content[0].text) == answer, "text equals structure", result)
+    text = result.content[0].text
+    check(text and not text.startswith("{"), "text as lines", result)
     return answer
 
 

@@ -19,7 +19,9 @@ NAMES = [
     "list_background_shells",
     "read_file",
     "write_file",
+    "edit_file",
     "list_files",
+    "search_files",
     "read_docstring",
 ]
 
@@ -154,6 +156,11 @@ class Tools:
         entries = [(entry["path"], entry["type"]) for entry in listing["entries"]]
         check(entries == [("deep", "directory"), ("deep/poem.txt", "file")], "entries", listing)
         check(listing["entries"][1]["size"] == 22, "size", listing)
+        edits = [{"old_text": "two\n", "new_text": "second\n"}]
+        edited = await self.ask("edit_file", file_path=file_path, edits=edits)
+        check("-two\n+second\n" in edited["diff"], "difference", edited)
+        found = await self.ask("search_files", pattern="^sec.nd$", glob="*.txt")
+        check(found["text"].endswith("poem.txt\n2:second\n"), "found", found)
         outside = await self.refusal("read_file", file_path="/etc/shadow")
         check("/etc/shadow" in outside, "which file", outside)
 

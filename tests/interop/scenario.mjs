@@ -66,7 +66,7 @@ export async function scenario(name, expectedVersion, connect, place = here) {
     for (const tool of tools) {
       const isObject = tool.inputSchema.type === 'object';
       check(tool.annotations.title && tool.description && isObject, 'told', tool);
-      const reads = /^(get|list|read)_/.test(tool.name);
+      const reads = /^(get|list|read|search)_/.test(tool.name);
       check((tool.annotations.readOnlyHint ?? false) === reads, 'whether it only reads', tool);
     }
     const { properties, required } = tools[0].inputSchema;

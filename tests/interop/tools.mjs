@@ -8,8 +8,8 @@ import {
 
 export const names = ['execute_command', 'execute_code', 'start_background_shell',
   'get_background_shell_output', 'get_background_shell_status', 'write_background_shell',
-  'kill_background_shell', 'list_background_shells', 'read_file', 'write_file', 'list_files',
-  'read_docstring'];
+  'kill_background_shell', 'list_background_shells', 'read_file', 'write_file', 'edit_file',
+  'list_files', 'search_files', 'read_docstring'];
 
 // One pixel.
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJ'
@@ -104,6 +104,11 @@ export async function useTools(step, client, workspace, project) {
     const entries = list.entries.map(({ path: name, type, size }) =>
       [name, type, type === 'file' ? size : 0].join());
     check(entries.join(' ') === 'deep,directory,0 deep/poem.txt,file,22', 'entries', list);
+    const edits = [{ old_text: 'two\n', new_text: 'second\n' }];
+    const edited = await ask('edit_file', { file_path, edits });
+    check(edited.diff.includes('-two\n+second\n'), 'difference', edited);
+    const found = await ask('search_files', { pattern: '^sec.nd$', glob: '*.txt' });
+    check(found.matches === 1 && found.text.endsWith('poem.txt\n2:second\n'), 'found', found);
     const outside = await refusal('read_file', { file_path: '/etc/shadow' });
     check(outside.includes('/etc/shadow'), 'which file', outside);
   });

@@ -582,7 +582,8 @@ TEST_CASE("a command that the sandbox has refused something is told what is allo
         "typeset: not found", "mapfile: not found", "readarray: not found", "pushd: not found",
         "let: not found", "i++: not found", "set: Illegal option -o pipefail",
         "Syntax error: Bad for loop variable", "Syntax error: redirection unexpected",
-        "Syntax error: \\\"(\\\" unexpected", "Bad substitution"})
+        "Syntax error: \\\"(\\\" unexpected", "Bad substitution", "Syntax error: Bad fd number",
+        "arithmetic expression: expecting primary: i++"})
     CHECK(notes_of(open, "echo \"sh: 1: " + std::string(text) + "\" >&2; exit 127") == dialect);
   CHECK(notes_of(open, "echo 'Resource: not found'; false") == "");
   options.shell = "/bin/bash";

@@ -84,6 +84,33 @@ TEST_CASE("W-32: a job is written to until it has ended or its input is closed")
         "keep_input_open");
 }
 
+TEST_CASE("a job gets signals, and says whether it takes input") {
+  const LocalExecutor here = make();
+  Jobs jobs(here);
+  Command command = Command::shell(
+      "trap 'echo told' USR1; trap 'exit 3' INT; echo up; while :; do sleep 300 & wait $!; done");
+  command.keep_input_open = true;
+  const std::string id = start(jobs, command);
+  CHECK(status_of(jobs, id).keeps_input);
+  CHECK(status_of(jobs, id).takes_input);
+  CHECK(jobs.close_input(id));
+  CHECK(status_of(jobs, id).keeps_input);
+  CHECK(!status_of(jobs, id).takes_input);
+  CHECK(wait(jobs, id, until_seen("up")) == "matched");
+  Expected<bool> sent = jobs.signal(id, SIGUSR1);
+  CHECK((sent && *sent));
+  CHECK(wait(jobs, id, until_seen("told")) == "matched");
+  sent = jobs.signal(id, SIGINT);
+  CHECK((sent && *sent));
+  CHECK(describe(at_end(jobs, id)) == "failed exited code 3 signal 0");
+  sent = jobs.signal(id, SIGINT);
+  CHECK((sent && !*sent));
+  CHECK(!jobs.signal("shell_none", SIGINT));
+  const std::string without = start(jobs, "exec sleep 300");
+  CHECK(!status_of(jobs, without).keeps_input);
+  CHECK(!status_of(jobs, without).takes_input);
+}
+
 TEST_CASE("W-32: a job has the time that it is given, and no more than it may have") {
   const LocalExecutor here = make();
   JobOptions options;

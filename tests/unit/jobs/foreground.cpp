@@ -100,6 +100,31 @@ TEST_CASE("run() becomes a job when the command takes longer, and its token lets
   CHECK(read(jobs, run.id).out.text == "begun\nmore\n");
 }
 
+TEST_CASE("run() as_foreground has the executor's timeouts, also as a job") {
+  LocalOptions bounds;
+  bounds.timeout = milliseconds(1500);
+  bounds.max_timeout = milliseconds(2000);
+  AuditLog log;
+  bounds.on_audit = log.callback();
+  const LocalExecutor here = make(bounds);
+  JobOptions options;
+  options.timeout = options.max_timeout = milliseconds(1);
+  Jobs jobs(here, options);
+  Command command = Command::shell("exec sleep 300");
+  const JobStatus usual = jobs.run(command, milliseconds(1), nullptr, true);
+  REQUIRE(!usual.id.empty());
+  CHECK(usual.result.timeout == milliseconds(1500));
+  command.timeout = std::chrono::seconds(500);
+  const JobStatus cut = jobs.run(command, milliseconds(1), nullptr, true);
+  REQUIRE(!cut.id.empty());
+  CHECK(cut.result.notes ==
+        std::vector<std::string>{"timeout reduced from 500 to 2 seconds, the longest that is "
+                                 "allowed here"});
+  CHECK(at_end(jobs, usual.id).result.outcome == Outcome::timed_out);
+  CHECK(at_end(jobs, cut.id).result.timeout == milliseconds(2000));
+  for (const Json& record : log.take()) CHECK(record.find("shell_id") == nullptr);
+}
+
 TEST_CASE("run() stays in the foreground when there is no room") {
   const LocalExecutor here = make();
   JobOptions options;
@@ -124,6 +149,11 @@ TEST_CASE("run() stays in the foreground when there is no room") {
   CHECK(run.result.outcome == Outcome::cancelled);
   REQUIRE(!run.result.notes.empty());
   CHECK(support::begins(run.result.notes[0], "ended after the 0.05 seconds"));
+  // There is no input to wait for, either.
+  command = Command::shell("cat; echo end");
+  command.keep_input_open = true;
+  run = none.run(command, milliseconds(1));
+  CHECK(run.result.out == "end\n");
   // There its token has its effect to the end.
   command = Command::shell("echo begun; exec sleep 300");
   command.cancel.emplace();

@@ -53,6 +53,11 @@ std::vector<Parameter> every_parameter() {
   all.back().items = ParameterType::string;
   all.push_back(parameter("extra", ParameterType::object));
   all.push_back(parameter("rest", ParameterType::array));
+  all.push_back(parameter("pairs", ParameterType::array));
+  all.back().items = ParameterType::object;
+  all.back().fields = {parameter("key", ParameterType::string, true),
+                       parameter("times", ParameterType::integer)};
+  all.back().fields[0].other_name = "name";
   return all;
 }
 
@@ -62,6 +67,7 @@ Tool checked_tool() {
       [](const Call& call) {
         Json seen = Json::object();
         for (const char* name : {"count", "mode", "flag"}) seen.set(name, call.argument(name));
+        if (call.argument("pairs").is_array()) seen.set("pairs", call.argument("pairs"));
         return ToolResult::text(seen.dump());
       },
       every_parameter());
@@ -82,7 +88,9 @@ TEST_CASE("the input schema is made from the parameters") {
           "flag":{"type":"boolean"},
           "names":{"type":"array","items":{"type":"string"}},
           "extra":{"type":"object","properties":{}},
-          "rest":{"type":"array","items":{}}},
+          "rest":{"type":"array","items":{}},
+          "pairs":{"type":"array","items":{"type":"object","properties":{
+            "key":{"type":"string"},"times":{"type":"integer"}}}}},
           "required":["command"]}})")
             .dump());
   CHECK(list["result"]["tools"][1]["inputSchema"] ==
@@ -96,6 +104,12 @@ TEST_CASE("wrong arguments give an error result that names them and the ones all
   };
   const Row rows[] = {
       {"{}", "argument 'command' is missing"},
+      {R"({"command":"x","pairs":[{"times":1}]})", "argument 'key' is missing"},
+      {R"({"command":"x","pairs":[{"key":"a","times":1.5}]})", "'times' must be an integer"},
+      {R"({"command":"x","pairs":[{"key":"a","tames":1}]})", "'tames' is unknown"},
+      {R"({"command":"x","pairs":[{"key":"a"},7]})", "'pairs' must hold only objects"},
+      {R"({"command":"x","pairs":"seven"})", "'pairs' must be an array, not a string"},
+      {R"({"command":"x","pairs":{}})", "argument 'key' is missing"},
       {R"({"command":null})", "argument 'command' must be a string, not null"},
       {R"({"command":7})", "argument 'command' must be a string, not a number"},
       {R"({"command":["x"]})", "argument 'command' must be a string, not an array"},
@@ -183,6 +197,23 @@ TEST_CASE("texts that are exactly a number or a boolean are taken for it") {
         R"({"count":10,"mode":null,"flag":false})");
 }
 
+TEST_CASE("items with fields are taken as models write them") {
+  Talk talk({checked_tool()});
+  talk.initialize();
+  const auto pairs = [&](const std::string& given) {
+    return parsed(
+               text_of(talk.call("checked", R"({"command":"x","pairs":)" + given + "}")))["pairs"]
+        .dump();
+  };
+  CHECK(pairs(R"([{"key":"a","times":2},{"key":"b"}])") ==
+        R"([{"key":"a","times":2},{"key":"b"}])");
+  CHECK(parsed(pairs(R"([{"name":"a","times":"2"}])"))[0]["key"] == Json("a"));
+  CHECK(parsed(pairs(R"([{"name":"a","times":"2"}])"))[0]["times"] == Json(2));
+  CHECK(pairs(R"({"key":"a"})") == R"([{"key":"a"}])");
+  CHECK(pairs(R"("[{\"key\":\"a\"}]")") == R"([{"key":"a"}])");
+  CHECK(pairs("[]") == "[]");
+}
+
 TEST_CASE("with a schema of its own the tool checks its arguments, except for broken text") {
   Tool raw =
       tool("raw", [](const Call& call) { return ToolResult::text(call.arguments().dump()); });
@@ -246,6 +277,9 @@ TEST_CASE("add() refuses tools that clients would choke on") {
   odd = parameter("a", ParameterType::string);
   odd.items = ParameterType::string;
   refused(tool("x", handler, {odd}), "'a' has an item type");
+  odd = parameter("a", ParameterType::array);
+  odd.fields.emplace_back();
+  refused(tool("x", handler, {odd}), "'a' has fields");
   odd = parameter("a", ParameterType::string);
   odd.default_value = 7;
   refused(tool("x", handler, {odd}), "'a' has a default that must be a string");

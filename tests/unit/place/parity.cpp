@@ -232,6 +232,16 @@ TEST_CASE("place: what is started runs on, is written to, read from and signalle
   dropped.cancel();
   CHECK(dropped.wait().signal == SIGTERM);
   CHECK(dies(pid));
+
+  command.script = "trap 'echo told; exit 7' USR1; echo up; while :; do sleep 600 & wait $!; done";
+  const codeexec::Execution told = both.there.start(command);
+  CHECK(told.takes_input());
+  while (told.read(codeexec::Stream::out, 0).text != "up\n" && watch.soon()) ::poll(nullptr, 0, 2);
+  CHECK(told.signal(SIGUSR1));
+  CHECK(told.wait().out == "up\ntold\n");
+  CHECK(told.wait().exit_code == 7);
+  CHECK(!told.signal(SIGUSR1));
+  CHECK(!told.takes_input());
 }
 
 TEST_CASE("place: a terminal is made there, and its screen is here") {

@@ -1,8 +1,8 @@
 // Workspaces that are only in the place. Its agent has a mount namespace of its own, in which other
 // files lie under the paths of this host, so that a test fails where this host's are used.
 
-#include "../../helpers/server_support.hpp"
 #include "../../helpers/place_support.hpp"
+#include "../../helpers/server_support.hpp"
 
 #include <atomic>
 #include <thread>
@@ -208,6 +208,53 @@ TEST_CASE("remote: files of this host under the same paths are not used") {
   CHECK(*there.canonical("away", place.workspace()) == place.workspace() + "/away");
   command.work_dir = "sub";  // is only here
   CHECK(has(there.run(command).message, "Working directory does not exist: "));
+}
+
+TEST_CASE("remote: files are edited and searched there, as on a host") {
+  if (Remote::is_missing()) return;
+  Remote place;
+  const std::string text = "one\ntwo\nthree\n";
+  write_file(place.there("text"), text);
+  write_file(place.there("other"), "two\n");
+  write_file(place.there(".gitignore"), "left*\n");
+  write_file(place.there("left"), "two\n");
+  place.options.roots = {{place.workspace()}};
+  const PlaceExecutor remote = make_place(place.options);
+  const Files files = remote.files();
+  const auto list = files.list(".");
+  REQUIRE(list);
+  CHECK(list->entries.size() == 3);
+  CHECK(list->ignored == 1);
+
+  codeexec::FileSearch search;
+  search.pattern = "two";
+  search.context = 1;
+  search.max_matches = 1;
+  const auto found = files.search(".", search);
+  REQUIRE_MESSAGE(found, found.error().message);
+  CHECK(found->path == place.workspace());
+  CHECK(found->text == "other\n1:two\n");
+  CHECK(found->matches == 1);
+  CHECK(found->ignored == 1);
+  CHECK(found->more);
+  search.glob = "t*";
+  search.files_only = true;
+  CHECK(files.search(".", search)->text == "text\n");
+  search.pattern = "(";
+  CHECK(has(files.search(".", search).error().message, "pattern: "));
+
+  const auto edited =
+      files.edit("text", {{"one\n", std::string(20000, 'x') + "\n"}, {"e", "E", true}});
+  CHECK(!edited);
+  const auto better = files.edit("text", {{"one\n", "1\n"}, {"three", "3"}});
+  REQUIRE_MESSAGE(better, better.error().message);
+  CHECK(better->replaced == 2);
+  CHECK(better->path == place.workspace() + "/text");
+  CHECK(better->diff == "@@ -1,3 +1,3 @@\n-one\n-two\n-three\n+1\n+two\n+3\n");
+  CHECK(read_file(place.there("text")) == "1\ntwo\n3\n");
+  const auto none = files.edit("text", {{"four", "4"}});
+  REQUIRE(!none);
+  CHECK(none.error().code == codeexec::ErrorCode::not_found);
 }
 
 TEST_CASE("remote: files are read, written and listed as on a host") {

@@ -342,7 +342,9 @@ TEST_CASE("idle_timeout: of a call, of the server, of a background command and i
     CHECK(object["stdout"] == Json("x\n"));
     CHECK(object["outcome"] == Json("timed_out"));
     CHECK(object["timed_out"] == Json(true));
-    CHECK(!object.find("notes"));
+    CHECK(object["notes"] ==
+          Json::array(
+              {"pass a longer idle_timeout (at most 3600 s), or use start_background_shell"}));
     object = server.execute_with(parsed(R"({"command":"sleep 0.5; echo x","idle_timeout":60})"));
     CHECK(object["success"] == Json(true));
     // It goes on in the background, where the server's has no effect.

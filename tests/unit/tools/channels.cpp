@@ -110,6 +110,11 @@ TEST_CASE("a file that a tool has written is judged when a command runs it") {
     const Json result = server.execute(script);
     CHECK(result["rule"] == Json("blocked-commands"));
   }
+  server.use("write_file", parsed(R"({"file_path":"edited.sh","content":"echo b\n"})"));
+  CHECK(server.execute("sh edited.sh")["success"] == Json(true));
+  server.use("edit_file", parsed(R"({"file_path":"edited.sh",)"
+                                 R"("edits":[{"old_text":"echo b","new_text":"git push"}]})"));
+  CHECK(server.execute("sh edited.sh")["rule"] == Json("blocked-commands"));
   // What a person had before is the person's.
   CHECK(server.execute("sh person.sh")["success"] == Json(true));
   CHECK(support::exists(place / "made"));

@@ -165,6 +165,57 @@ TEST_CASE("files are written, read, listed and searched for docstrings") {
   CHECK(image["content"][0]["mimeType"] == Json("image/png"));
 }
 
+TEST_CASE("files are edited by exact texts, and searched by lines") {
+  const TempDir place;
+  Server server(Strings{"--workspace", place.path(), "--allowed-paths", place.path()});
+  place.file("src/m.py", "def f():\n    return 1\n\ndef g():\n    return 1\n");
+  Json r = server.use("edit_file", parsed(R"({"file_path":"src/m.py","edits":[
+      {"old_text":"def f","new_text":"def first"},
+      {"old_text":"return 1","new_text":"return 2","all":true}]})"));
+  CHECK(names_of(r) == "success file_path replaced diff");
+  CHECK(r["file_path"] == Json(place / "src/m.py"));
+  CHECK(r["replaced"] == Json(3));
+  CHECK(has(r["diff"].as_string(), "-def f():\n-    return 1\n+def first():\n+    return 2\n"));
+  // As models write it who know other tools: one edit alone, a list as a text, other names.
+  server.use("edit_file", parsed(R"({"file_path":"src/m.py","edits":
+      {"old_string":"return 2","new_string":"return 3","replace_all":"true"}})"));
+  server.use("edit_file", parsed(R"({"file_path":"src/m.py","edits":
+      "[{\"old_text\":\"def first\",\"new_text\":\"def f\"}]"})"));
+  CHECK(support::read_file(place / "src/m.py") ==
+        "def f():\n    return 3\n\ndef g():\n    return 3\n");
+  const auto wrong = [&](const char* edits) {
+    return server.error_of(
+        "edit_file", parsed(std::string(R"({"file_path":"src/m.py","edits":)") + edits + "}"));
+  };
+  CHECK(has(wrong(R"([{"old_text":"return 3","new_text":"x"}])"), "lines 2, 5"));
+  CHECK(has(wrong(R"([{"old_text":"def h","new_text":"x"}])"), "nearest is at line 1: 'def f():'"));
+  CHECK(has(wrong("[]"), "1 to 100"));
+  const auto refused = [&](const char* edits) {
+    return server
+        .ask_tool("edit_file",
+                  parsed(std::string(R"({"file_path":"src/m.py","edits":)") + edits + "}"))
+        .dump();
+  };
+  CHECK(has(refused(R"([{"old_text":"x"}])"), "'new_text' is missing"));
+  CHECK(has(refused(R"([{"old_text":"x","new_text":1}])"), "'new_text' must be a string"));
+  CHECK(has(refused(R"([{"old_text":"x","new_text":"y","line":1}])"), "'line' is unknown"));
+  CHECK(has(refused("[1]"), "only objects"));
+  CHECK(has(refused("\"x\""), "'edits' must be an array"));
+
+  place.file("src/b", std::string("\0 return", 8));
+  r = server.use("search_files", R"({"pattern":"^ *return","context":1})");
+  CHECK(names_of(r) == "path matches text binary more");
+  CHECK(r["path"] == Json(place.path()));
+  CHECK(r["matches"] == Json(2));
+  CHECK(r["text"] ==
+        Json("src/m.py\n1-def f():\n2:    return 3\n3-\n4-def g():\n5:    return 3\n"));
+  CHECK(r["more"] == Json(false));
+  r = server.use("search_files",
+                 R"({"pattern":"def","path":"src","glob":"*.{py,js}","files_only":true})");
+  CHECK(r["text"] == Json("src/m.py\n"));
+  CHECK(has(server.error_of("search_files", parsed(R"({"pattern":"a(?=x)b"})")), "linear time"));
+}
+
 TEST_CASE("W-54: file tools stay within the roots, mask secrets and are on the audit log") {
   const TempDir place;
   const TempDir outside;
@@ -180,15 +231,20 @@ TEST_CASE("W-54: file tools stay within the roots, mask secrets and are on the a
   options.environment = {"TOKEN=hunter2"};
   Server server(options);
   const auto error = [&](const std::string& tool, const std::string& path) {
-    Json arguments = Json::object({{tool == "list_files" ? "path" : "file_path", path}});
+    const bool in_folder = tool == "list_files" || tool == "search_files";
+    Json arguments = Json::object({{in_folder ? "path" : "file_path", path}});
     if (tool == "write_file") arguments.set("content", "new");
+    if (tool == "search_files") arguments.set("pattern", "hidden");
+    if (tool == "edit_file")
+      arguments.set("edits", parsed(R"([{"old_text":"hidden","new_text":"new"}])"));
     return server.error_of(tool, arguments);
   };
   std::size_t refusals = 0;
   for (const std::string& path :
        {outside / "secret", place / "link/secret", std::string("../") + "x",
         std::string("x; echo INJECTED"), std::string("/proc/self/environ")}) {
-    for (const char* tool : {"read_file", "write_file", "read_docstring", "list_files"}) {
+    for (const char* tool :
+         {"read_file", "write_file", "edit_file", "read_docstring", "list_files", "search_files"}) {
       // A name with a blank is a name: it can be made.
       if (path[0] == 'x' && std::string(tool) == "write_file") continue;
       CAPTURE(path);
@@ -199,12 +255,13 @@ TEST_CASE("W-54: file tools stay within the roots, mask secrets and are on the a
   }
   CHECK(support::read_file(outside / "secret") == "hidden");
   CHECK(has(error("write_file", "ro/file"), "read"));
+  CHECK(has(error("edit_file", "ro/file"), "read"));
   CHECK(support::read_file(place / "ro/file") == "old");
   CHECK(server.use("read_file", R"({"file_path":"with_secret"})")["content"] ==
         Json("the key is [redacted]!"));
   CHECK(server.finish().empty());
   const Strings records = lines_of(support::read_file(audit));
-  REQUIRE(records.size() == refusals + 2);
+  REQUIRE(records.size() == refusals + 3);
   CHECK(parsed(records[0])["tool"] == Json("read_file"));
   CHECK(parsed(records[0])["allowed"] == Json(false));
   CHECK(parsed(records.back())["command"] == Json("read_file with_secret"));
@@ -232,6 +289,11 @@ TEST_CASE("secrets are masked in names and in base64, too") {
   CHECK(has(told("read_file", (id + R"(b"})").c_str()), "binary"));
   CHECK(has(told("read_file", (id + "m.py\"}").c_str()), "says f"));
   CHECK(has(told("write_file", (id + "c\",\"content\":\"\"}").c_str()), "[redacted]/c"));
+  CHECK(has(told("search_files", R"({"pattern":"the key|says"})"), "[redacted]/m.py"));
+  CHECK(has(told("edit_file", R"({"file_path":"a","edits":[{"old_text":"key","new_text":"k"}]})"),
+            "+the k is [redacted]!"));
+  CHECK(has(told("edit_file", R"({"file_path":"a","edits":[{"old_text":"kex","new_text":"k"}]})"),
+            "not in it"));
   CHECK(has(told("read_docstring", (id + "m.py\",\"function_name\":\"f\"}").c_str()), "says f"));
   CHECK(has(told("read_docstring", (id + "m.py\",\"function_name\":\"g\"}").c_str()), "defined"));
   CHECK(has(told("execute_code", R"({"language":"css","code":"/* filename: hunter2/x.css */"})"),

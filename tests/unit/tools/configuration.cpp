@@ -244,6 +244,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
   const Strings no_sizes = {"abc", "0", "0k", "-5", "", "1.5", "m", "1kk", "1 k", "1e400", "1e16"};
   // Names are wrong in different ways; an agent may be called anything.
   const std::map<std::string, Strings> wrong_by_name = {
+      {"answer-within", {"abc", "-5", "", "1s", "0x10", "nan", "inf", "31536001"}},
       {"disable-rule", {"sodu", ""}},
       {"ask-rule", {"sodu", ""}},
       {"allow-domains", {"", "pyton", "*", "https://example.org", "127.1"}},
@@ -281,6 +282,7 @@ TEST_CASE("W-08: a wrong value is one line on stderr that names the option, and 
       {"audit-syslog", {"", "/nonexistent/log"}},
       {"no-git-identity", {"maybe"}},
       {"full-results", {"maybe"}},
+      {"result-text", {"", "text", "JSON"}},
       {"unix-sockets", {"maybe"}},
       {"shared-memory", {"maybe"}},
       {"terminals", {"maybe"}},

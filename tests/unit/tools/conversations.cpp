@@ -98,7 +98,7 @@ TEST_CASE("W-19 W-20: a cancelled call is killed and not answered, and the serve
   server.send(Server::call_line("long", Json::object({{"command", endless(fifo)}})));
   const pid_t pid = fifo.read_pid();
   server.ping();
-  CHECK(server.ask("tools/list")["result"]["tools"].size() == 12);
+  CHECK(server.ask("tools/list")["result"]["tools"].size() == 14);
   CHECK(server.execute("echo meanwhile")["stdout"] == Json("meanwhile\n"));
   server.cancel("long");
   CHECK(dies(pid));

@@ -150,7 +150,12 @@ inline codeexec::Json wait_for_shell(Server& server, const std::string& id,
   arguments.set("wait_for", pattern);
   arguments.set("since", since);
   arguments.set("timeout", patience_ms / 1000);
-  return server.use("get_background_shell_output", arguments);
+  // One call waits no longer than a client may.
+  const Stopwatch watch;
+  codeexec::Json output;
+  do output = server.use("get_background_shell_output", arguments);
+  while (output["wait"] == codeexec::Json("timed_out") && watch.soon());
+  return output;
 }
 
 }  // namespace support

@@ -26,6 +26,18 @@ using support::Server;
 using support::Strings;
 using support::TempDir;
 
+namespace {
+
+// Where --shell auto looks; says so when there is none.
+bool has_usual_bash() {
+  for (const char* const folder : {"/bin", "/usr/bin", "/usr/local/bin"})
+    if (support::exists(std::string(folder) + "/bash")) return true;
+  MESSAGE("SKIPPED: no bash here");
+  return false;
+}
+
+}  // namespace
+
 // --run -------------------------------------------------------------------------------------------
 
 TEST_CASE("--run: status 0, 1 or 125, and one line of JSON") {
@@ -51,17 +63,15 @@ TEST_CASE("--run: status 0, 1 or 125, and one line of JSON") {
   CHECK(status_of("true", {"--shell", shell}) == 125);
 }
 
-TEST_CASE("--shell auto is bash where there is one") {
-  const ProcessResult r = run_program(
-      {"--shell", "auto", "--run", "a=(x y); [[ -n ${a[1]} ]] && echo ${a[1]} $BASH || echo no"});
-  const std::string out = parsed(r.out)["stdout"].as_string();
-  bool has_bash = false;
-  for (const char* const folder : {"/bin", "/usr/bin", "/usr/local/bin"})
-    has_bash = has_bash || support::exists(std::string(folder) + "/bash");
-  if (has_bash)
+TEST_CASE("the shell is bash where there is one") {
+  if (!has_usual_bash()) return;
+  for (const Strings& arguments : {Strings(), Strings{"--shell", "auto"}}) {
+    const std::string out =
+        run_command("a=(x y); [[ -n ${a[1]} ]] && echo ${a[1]} $BASH || echo no",
+                    arguments)["stdout"]
+            .as_string();
     CHECK((support::has(out, "y /") && support::has(out, "/bash\n")));
-  else
-    MESSAGE("SKIPPED: no bash here");
+  }
 }
 
 TEST_CASE("--run=COMMAND is the same") {

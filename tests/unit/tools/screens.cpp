@@ -121,8 +121,9 @@ TEST_CASE("mistakes about terminals are explained") {
   arguments.set("screen", true);
   CHECK(has(server.error_of("get_background_shell_output", arguments), "has no terminal"));
   arguments = shell_arguments(plain);
-  arguments.set("keys", Json::array({"enter"}));
-  CHECK(has(server.error_of("write_background_shell", arguments), "has no terminal"));
+  arguments.set("keys", Json::array({"up"}));
+  CHECK(
+      has(server.error_of("write_background_shell", arguments), "no key 'up' without a terminal"));
 
   const Json shell =
       server.use("start_background_shell", Json::object({{"command", "cat"}, {"terminal", true}}));

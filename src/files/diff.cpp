@@ -1,6 +1,6 @@
 // A change of a file as a person reads it, and patch(1).
 
-#include "program/client_files_internal.hpp"
+#include "files/files_internal.hpp"
 
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
@@ -84,13 +84,12 @@ std::vector<LineChange> changes_of(const Lines& old, const Lines& edited) {
 
 inline namespace inner {
 
-std::string unified_diff(std::string_view path, std::string_view old_text,
-                         std::string_view edited_text) {
-  constexpr std::size_t most_context = 3;
+void append_hunks(std::string& diff, std::string_view old_text, std::string_view edited_text,
+                  std::size_t old_line, std::size_t new_line) {
+  constexpr std::size_t most_context = diff_context;
   const Lines old = lines_of(old_text);
   const Lines edited = lines_of(edited_text);
   const std::vector<LineChange> changes = changes_of(old, edited);
-  std::string diff = concat("--- %\n+++ %\n", {old.empty() ? "/dev/null" : path, path});
   for (std::size_t first = 0; first < changes.size();) {
     std::size_t last = first;  // of the hunk: changes whose context meets
     while (last + 1 < changes.size() &&
@@ -101,8 +100,8 @@ std::string unified_diff(std::string_view path, std::string_view old_text,
     std::size_t at = changes[first].old_begin - before;
     const std::size_t new_at = changes[first].new_begin - before;
     append_all(diff, "@@ -%,% +%,% @@\n",
-               {old.empty() ? 0 : at + 1, changes[last].old_end + after - at, new_at + 1,
-                changes[last].new_end + after - new_at});
+               {old.empty() ? old_line : old_line + at + 1, changes[last].old_end + after - at,
+                new_line + new_at + 1, changes[last].new_end + after - new_at});
     for (; first <= last; ++first) {
       const LineChange& change = changes[first];
       append_lines(diff, ' ', old, at, change.old_begin);
@@ -112,6 +111,12 @@ std::string unified_diff(std::string_view path, std::string_view old_text,
     }
     append_lines(diff, ' ', old, at, at + after);
   }
+}
+
+std::string unified_diff(std::string_view path, std::string_view old_text,
+                         std::string_view edited_text) {
+  std::string diff = concat("--- %\n+++ %\n", {old_text.empty() ? "/dev/null" : path, path});
+  append_hunks(diff, old_text, edited_text, 0, 0);
   return diff;
 }
 
