@@ -127,6 +127,8 @@ struct Supervision {
   bool own_table = false;  // it is the first process of a process table of its own
   std::size_t page_size = 0;
   std::size_t found_count = 0;
+  std::size_t killed = 0;  // in this pass, and reaped since it began
+  std::size_t reaped = 0;
   std::uint32_t signals_sent = 0;  // to the group; a futex on which this program waits
   // Another one, which only the supervisor writes, and the kernel: that sets it to 0 when the
   // supervisor ends for any reason.

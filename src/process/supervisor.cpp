@@ -160,13 +160,16 @@ CODEEXEC_IN_CHILD bool kill_descendants(Supervision& run) {
     return true;
   }
   run.found_count = 0;
+  run.killed = run.reaped = 0;
   run.report.denied = false;
   if (!find_children(run, "/proc/thread-self/children")) return false;
   while (run.found_count > 0) {
     const int pid = run.found[--run.found_count];
     raw(SYS_kill, pid, SIGSTOP);
     find_children_of(run, pid);
-    if (raw(SYS_kill, pid, SIGKILL) == -EPERM) run.report.denied = true;
+    const long result = raw(SYS_kill, pid, SIGKILL);
+    if (result == 0) ++run.killed;
+    if (result == -EPERM) run.report.denied = true;
   }
   return !run.report.denied;
 }
@@ -185,6 +188,7 @@ CODEEXEC_IN_CHILD void take_away(Supervision& run, long pid) {
   raw(SYS_waitid, P_PID, pid, &run.info, WEXITED | WNOHANG | __WALL,
       is_command ? &report.usage : nullptr);
   if (run.info.si_pid == 0) return;
+  ++run.reaped;
   if (!is_command) {
     if (run.info.si_code == CLD_KILLED && run.info.si_status == SIGKILL) ++report.left_behind;
     return;
@@ -216,9 +220,14 @@ CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
   int failures = 0;
   while (reap_ended(run)) {
     if (!kill_descendants(run) && ++failures == most_failures) return false;
-    // Signals are blocked here, and so this one stays until it is taken.
+    // The next look waits until all that were killed have ended. It takes memory, and where a
+    // container has none but theirs, which is not free yet, the kernel would end this process.
     const long time[2] = {0, 10000000};
-    raw(SYS_rt_sigtimedwait, &child_ended, nullptr, &time[0], kernel_sigset_size);
+    long signal = 0;
+    do {
+      // Signals are blocked here, and so this one stays until it is taken.
+      signal = raw(SYS_rt_sigtimedwait, &child_ended, nullptr, &time[0], kernel_sigset_size);
+    } while (signal == SIGCHLD && reap_ended(run) && run.reaped < run.killed);
   }
   return true;
 }
