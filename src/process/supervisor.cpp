@@ -211,23 +211,36 @@ CODEEXEC_IN_CHILD bool reap_ended(Supervision& run) {
   }
 }
 
+// Waits until a child has ended. False: none has for 10 ms. Signals are blocked here, and so one
+// that came before stays until it is taken.
+CODEEXEC_IN_CHILD bool await_child() {
+  const KernelSigset child_ended = only_child_ended();
+  const long time[2] = {0, 10000000};
+  return raw(SYS_rt_sigtimedwait, &child_ended, nullptr, &time[0], kernel_sigset_size) == SIGCHLD;
+}
+
+// Whether a child in the group of the command is not reaped yet. It keeps the group's number.
+CODEEXEC_IN_CHILD bool has_group(Supervision& run) {
+  return raw(SYS_waitid, P_PGID, run.report.pid, &run.info, WEXITED | WNOHANG | WNOWAIT | __WALL,
+             0) == 0;
+}
+
 // Kills children until none is left, however long some take to die. A process that another one
 // traces ends only when its tracer is gone, so this never waits for a single child. False: after a
 // second there are still some that cannot be found or killed.
 CODEEXEC_IN_CHILD bool end_all(Supervision& run) {
   constexpr int most_failures = 100;
-  const KernelSigset child_ended = only_child_ended();
+  constexpr int most_waits = 256;  // as others of the session may enter the group meanwhile
   int failures = 0;
+  // Looking for processes takes memory. Where a container has none but that of processes that have
+  // just been killed, which is not free yet, the kernel would end this process for it. So a look
+  // waits until those have ended.
+  for (int waits = 0; waits < most_waits && has_group(run) && await_child(); ++waits)
+    reap_ended(run);
   while (reap_ended(run)) {
     if (!kill_descendants(run) && ++failures == most_failures) return false;
-    // The next look waits until all that were killed have ended. It takes memory, and where a
-    // container has none but theirs, which is not free yet, the kernel would end this process.
-    const long time[2] = {0, 10000000};
-    long signal = 0;
-    do {
-      // Signals are blocked here, and so this one stays until it is taken.
-      signal = raw(SYS_rt_sigtimedwait, &child_ended, nullptr, &time[0], kernel_sigset_size);
-    } while (signal == SIGCHLD && reap_ended(run) && run.reaped < run.killed);
+    while (await_child() && reap_ended(run) && run.reaped < run.killed) {
+    }
   }
   return true;
 }
@@ -305,9 +318,7 @@ CODEEXEC_IN_CHILD void end_command(Supervision& run) {
   run.report.left_behind = 0;
   if (run.report.all_ended) return;
   const long group = run.report.pid;
-  // A child in the group that is not reaped yet keeps the group's number.
-  if (raw(SYS_waitid, P_PGID, group, &run.info, WEXITED | WNOHANG | WNOWAIT | __WALL, 0) == 0)
-    raw(SYS_kill, -group, SIGKILL);
+  if (has_group(run)) raw(SYS_kill, -group, SIGKILL);
   if (!run.report.known) raw(SYS_kill, group, SIGKILL);
   run.report.all_ended = end_all(run);
 }
