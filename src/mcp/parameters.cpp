@@ -112,7 +112,7 @@ std::string problem_of_name(const std::vector<Parameter>& parameters, std::strin
           other.find(plain) != std::string::npos || plain.find(other) != std::string::npos;
       if (!alike || std::min(plain.size(), other.size()) < shortest) continue;
       if (ends_with(text, "."sv)) text.remove_suffix(1);
-      return concat("is unknown; % is known: %", {parameter.name, text});
+      return concat("is unknown; % is known%%", {parameter.name, text.empty() ? "" : ": ", text});
     }
   }
   return "is unknown";

@@ -49,6 +49,20 @@ void remember_read(const ToolSet& set, const FileContent& file) {
   if (guard && (!file.bytes.empty() || file.size == 0)) guard->mark_read(file.path);
 }
 
+// Reads a range of a file. Where the call does not say how much it wants, that is what a result
+// has room for: bytes of text count as they are sent, and short lines count more.
+Expected<FileContent> read_asked(const ToolSet& set, const mcp::Call& call, FileRange range,
+                                 bool as_text) {
+  const std::string& path = argument_text(call, "file_path");
+  auto read = set.files.read(path, range);
+  if (!read || !as_text || set.options.full_results || range.count != FileRange::all) return read;
+  const std::size_t room = set.options.max_output / 16 * 15;
+  const std::size_t fits = first_of_streams(read->bytes, {}, room).first.size();
+  if (fits == 0 || fits == read->bytes.size()) return read;
+  range.max_bytes = fits;
+  return set.files.read(path, range);
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -64,12 +78,11 @@ mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call) {
     range.max_bytes = set.options.max_output / 4 * 3;  // in base64 it is max_output
   // A byte takes at most 13 of a reply.
   range.max_bytes = std::min(range.max_bytes, call.max_result_bytes() / 16);
-  const std::string& asked = argument_text(call, "file_path");
-  const auto read = set.files.read(asked, range);
+  const bool wants_base64 = argument_text(call, "encoding") == "base64";
+  const auto read = read_asked(set, call, range, !wants_base64);
   record_file(set, call, read.has_value(), read.error());
   if (!read) return failed_here(set, read.error());
   const FileContent& file = *read;
-  const bool wants_base64 = argument_text(call, "encoding") == "base64";
   Json object;
   const std::string path = shown_path(set, file.path);
   set_member(object, "file_path", path);
@@ -78,7 +91,7 @@ mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call) {
     range = {};
     range.by_bytes = true;
     range.max_bytes = call.max_result_bytes() / 2;
-    const auto whole = set.files.read(asked, range);
+    const auto whole = set.files.read(argument_text(call, "file_path"), range);
     if (!whole) return failed_here(set, whole.error());
     const FileContent& image = *whole;
     if (image.more)

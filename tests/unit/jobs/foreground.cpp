@@ -139,11 +139,9 @@ TEST_CASE("run() stays in the foreground when there is no room") {
   LocalOptions brief;
   brief.timeout = milliseconds(50);
   const LocalExecutor impatient = make(brief);
-  Jobs none(impatient, [] {
-    JobOptions nothing;
-    nothing.max_running = 0;
-    return nothing;
-  }());
+  JobOptions nothing;
+  nothing.max_running = 0;
+  Jobs none(impatient, nothing);
   run = none.run(Command::shell("echo begun; exec sleep 300"), milliseconds(1));
   CHECK(run.id.empty());
   CHECK(run.result.outcome == Outcome::cancelled);
@@ -152,7 +150,7 @@ TEST_CASE("run() stays in the foreground when there is no room") {
   // There is no input to wait for, either.
   command = Command::shell("cat; echo end");
   command.keep_input_open = true;
-  run = none.run(command, milliseconds(1));
+  run = Jobs(here, nothing).run(command, milliseconds(1));
   CHECK(run.result.out == "end\n");
   // There its token has its effect to the end.
   command = Command::shell("echo begun; exec sleep 300");

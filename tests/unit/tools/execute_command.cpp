@@ -499,4 +499,6 @@ TEST_CASE("names and texts that models send are understood, and others are told 
             "'path' is unknown; work_dir is known: "));
   CHECK(has(server.error_of("read_file", parsed(R"({"path":"x"})")),
             "'path' is unknown; file_path is known: "));
+  CHECK(has(server.error_of("edit_file", parsed(R"({"path":"x","edits":[]})")),
+            "'path' is unknown; file_path is known; argument 'file_path' is missing"));
 }

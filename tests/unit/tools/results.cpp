@@ -87,6 +87,34 @@ TEST_CASE("the text of a result says first how the command ended") {
   CHECK(has(late, "\nstdout:\nbefore\nstderr:\nCommand timed out after 1 second"));
 }
 
+TEST_CASE("what read_file gives of a long file is bounded as it is sent") {
+  const TempDir place;
+  std::string odd;
+  std::string lines;
+  for (int i = 0; i < 20000; ++i) odd += "\x01\"";
+  for (int i = 0; i < 20000; ++i) lines += std::to_string(i % 10) + "\n";
+  place.file("odd", odd);
+  place.file("lines", lines);
+  Server server(Strings{"--workspace", place.path()});
+  Json r = server.use("read_file", R"({"file_path":"odd"})");
+  CHECK(r["content"].dump().size() <= 24000);
+  CHECK(r["content"].dump().size() > 20000);
+  CHECK(r["cut_line"] == Json(true));
+  CHECK(r["content"].as_string() == odd.substr(0, r["content"].as_string().size()));
+  r = server.use("read_file", R"({"file_path":"lines"})");
+  const std::int64_t shown = r["lines"].as_integer();
+  CHECK(shown > 1000);
+  CHECK(shown < 1900);
+  CHECK(r["next"] == r["lines"]);
+  CHECK(r["more"] == Json(true));
+  Json next = parsed(R"({"file_path":"lines"})");
+  next.set("offset", shown);
+  CHECK(server.use("read_file", next.dump().c_str())["content"].as_string() ==
+        lines.substr(static_cast<std::size_t>(shown) * 2, static_cast<std::size_t>(shown) * 2));
+  r = server.use("read_file", R"({"file_path":"lines","count":5000})");
+  CHECK(r["lines"] == Json(5000));
+}
+
 TEST_CASE("of a background shell, a file and a failure the text has lines, too") {
   const TempDir place;
   place.file("f.txt", "one\n\"two\"\n");
