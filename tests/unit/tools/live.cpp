@@ -58,6 +58,18 @@ Json typed_into(const std::string& id, const std::string& input) {
   return typed;
 }
 
+// Runs a command that goes on, until it has shown a text. `shown` gets all that it has shown.
+Json until_shown(Live& live, const std::string& command, const char* text, std::string& shown) {
+  Json result = live.run(command, silent(0.3));
+  shown = result["stdout"].as_string();
+  while (result["outcome"] == Json("running") && !has(shown, text)) {
+    result = live.run("", silent(0.3));
+    shown += result["stdout"].as_string();
+  }
+  CHECK_MESSAGE(result["outcome"] == Json("running"), result.dump());
+  return result;
+}
+
 // Waits until the session has nothing more to do.
 Json at_the_end(Live& live) {
   Json result = live.run("");
@@ -115,25 +127,28 @@ TEST_CASE("a command of a live session arrives as it is") {
 TEST_CASE("a live session goes on after a timeout, ctrl-c and silence") {
   Live live;
   CHECK(live.out("x=1; echo begun") == "begun\n");
-  for (const char* const command :
-       {"echo before; sleep 600", "echo before; while :; do sleep 0.1; done"}) {
-    const Json late = live.run(command, Json::object({{"timeout", 0.5}}));
-    CHECK(support::begins(late["stdout"].as_string(), "before\n"));
+  const Json in_time = Json::object({{"timeout", 0.5}});
+  std::string shown;
+  for (const char* const command : {"sleep 600", "while :; do sleep 0.1; done"}) {
+    until_shown(live, std::string("echo before; ") + command, "before\n", shown);
+    const Json late = live.run("", in_time);
     CHECK(late["outcome"] == Json("timed_out"));
     CHECK(late["success"] == Json(false));
     CHECK(has(late["notes"].dump(), "ctrl-c was typed"));
+    CHECK(live.run(command, in_time)["outcome"] == Json("timed_out"));
     CHECK(live.out("echo $x") == "1\n");
   }
   // It may listen to ctrl-c, and go on.
-  const Json deaf =
-      live.run("trap 'echo no' INT; read a; read b; echo got $b", Json::object({{"timeout", 0.5}}));
-  CHECK(has(deaf["notes"].dump(), "it still runs"));
+  const Json deaf = until_shown(live, "trap 'echo no' INT; echo set; read a; read b; echo got $b",
+                                "set\n", shown);
+  const Json still = live.run("", in_time);
+  CHECK(has(still["notes"].dump(), "it still runs"));
   live.server.use("write_background_shell", typed_into(deaf["shell_id"].as_string(), "one\ntwo\n"));
   CHECK(has(at_the_end(live)["stdout"].as_string(), "got two\n"));
 
-  const Json waits = live.run("echo name?; read name; echo \"hello $name\"", silent(0.5));
-  CHECK(waits["outcome"] == Json("running"));
-  CHECK(waits["stdout"] == Json("name?\n"));
+  const Json waits =
+      until_shown(live, "echo name?; read name; echo \"hello $name\"", "name?\n", shown);
+  CHECK(shown == "name?\n");
   CHECK(waits["exit_code"] == Json());
   const std::string id = waits["shell_id"].as_string();
   CHECK(has(waits["notes"].dump(), id));
@@ -192,6 +207,21 @@ TEST_CASE("what a live command leaves in the background ends with it") {
   Live live;
   const std::string pid = live.out("sleep 600 > /dev/null & echo $!");
   CHECK(live.run("kill -0 " + pid)["exit_code"] == Json(1));
+}
+
+TEST_CASE("a live command is one of the background shells") {
+  Live live({"--max-background-shells", "1"});
+  const std::string id = live.run("sleep 600", silent(0.3))["shell_id"].as_string();
+  const Json other = live.server.use(
+      "execute_command",
+      Json::object({{"command", "true"}, {"session_id", "t"}, {"session_live", true}}));
+  CHECK(other["success"] == Json(false));
+  CHECK(has(other.dump(), "as many background shells are running"));
+  CHECK(live.server.use("list_background_shells")["shells"].items()[0]["shell_id"] == Json(id));
+  live.server.use("kill_background_shell", shell_arguments(id));
+  CHECK(live.run("")["outcome"] == Json("cancelled"));
+  CHECK(live.out("echo free") == "free\n");
+  CHECK(live.server.use("list_background_shells")["shells"].size() == 0);
 }
 
 TEST_CASE("a live session is judged as any session") {
@@ -314,9 +344,8 @@ TEST_CASE("no setting of a terminal or a shell makes another command of a live o
 TEST_CASE("no name that a shell can have is in the way of live commands") {
   if (!has_program("bash")) return;
   for (const char* const name :
-       {"eval", "builtin", "command", "read",  "printf", "unset", "export", "trap", "declare",
-        "set",  "exit",    "shopt",   "alias", "shift",  "echo",  "true",   "pwd",  "cd",
-        ":",    ".",       "[",       "test",  "return", "exec",  "wait",   "case"}) {
+       {"eval", "builtin", "command", "unset", "export", "trap", "declare", "set", "exit", "shopt",
+        "alias", "shift", "echo", "pwd", ":", "["}) {
     Attacked live;
     live.attack(std::string("function ") + name + " { x=1; }");
     live.attack(std::string("function ") + name + " { $1; \"$@\"; \"$*\"; }; readonly -f " + name);
@@ -329,27 +358,33 @@ TEST_CASE("no name that a shell can have is in the way of live commands") {
 TEST_CASE("what a live command forges in place of its report does not run") {
   if (!has_program("bash")) return;
   Attacked live;
-  // The report goes to descriptor 8 of the shell, which bash keeps as 10 meanwhile.
-  const std::string begin =
-      "mark=$(tr '\\0' '\\n' < /proc/$$/cmdline | grep -o 'echo [0-9a-f]\\{32\\}' | head -n 1);"
-      "mark=${mark#echo }; t=touch;"
-      "tell() { printf '%s\\n' \"$PWD\" $mark \"$(export -p)\" $mark \"$@\" > /proc/$$/fd/10; };";
+  // The report goes to descriptor 8 of the shell, which bash keeps as 10 meanwhile. After the
+  // folder and what is exported come options, aliases, variables and functions.
+  const auto forge = [&live](const std::string& state) {
+    support::write_file(live.place / "state", state);
+    const Json forged = live.run(
+        "mark=$(tr '\\0' '\\n' < /proc/$$/cmdline | grep -o 'echo [0-9a-f]\\{32\\}' | head -n 1);"
+        "mark=${mark#echo }; { pwd; echo $mark; export -p; printf '%s\\n' $mark;"
+        "sed \"s/MARK/$mark/\" state; } > /proc/$$/fd/10; exec true");
+    CHECK_MESSAGE(forged["success"] == Json(true), forged.dump());
+  };
   // What is no command is taken: the forgery works.
-  live.attack(begin + "tell $mark $mark 'declare -- x=\"forged\"' $mark $mark; exec true");
+  forge("MARK\nMARK\ndeclare -- x=\"forged\"\nMARK\nMARK\n");
   CHECK(live.out("echo $x") == "forged\n");
-  for (const char* const state :
-       {"$mark $mark \"declare -- x=\\\"\\$($t marker)\\\"\" $mark $mark",
-        "$mark $mark \"declare -- x=1; $t marker\" $mark $mark",
-        "$mark $mark \"declare -i x=\\\"a[\\$($t marker)]\\\"\" $mark $mark",
-        "$mark $mark \"declare -a x=([\\$($t marker)]=1)\" $mark $mark",
-        "$mark $mark \"declare -n x=\\\"a[\\$($t marker)]\\\"\" $mark $mark",
-        "$mark $mark $mark 'cat () ' '{ ' \"    $t marker\" '}' $mark",
-        "$mark $mark $mark 'cat () ' '{ ' '    :' '}' \"$t marker\" $mark",
-        "$mark $mark $mark 'eval () ' '{ ' \"    $t marker\" '}' $mark",
-        "$mark \"alias cat='$t marker'\" $mark $mark $mark",
-        "\"shopt -s extglob; $t marker\" $mark $mark $mark $mark",
-        "\"shopt -s extglob\" \"$t marker\" $mark $mark $mark $mark"})
-    live.attack(begin + "tell " + state + "; exec true");
+  for (const char* const state : {"MARK\nMARK\ndeclare -- x=\"$(touch marker)\"\nMARK\nMARK\n",
+                                  "MARK\nMARK\ndeclare -- x=1; touch marker\nMARK\nMARK\n",
+                                  "MARK\nMARK\ndeclare -i x=\"a[$(touch marker)]\"\nMARK\nMARK\n",
+                                  "MARK\nMARK\ndeclare -a x=([$(touch marker)]=1)\nMARK\nMARK\n",
+                                  "MARK\nMARK\ndeclare -n x=\"a[$(touch marker)]\"\nMARK\nMARK\n",
+                                  "MARK\nMARK\nMARK\ncat () \n{ \n    touch marker\n}\nMARK\n",
+                                  "MARK\nMARK\nMARK\ncat () \n{ \n    :\n}\ntouch marker\nMARK\n",
+                                  "MARK\nMARK\nMARK\neval () \n{ \n    touch marker\n}\nMARK\n",
+                                  "MARK\nalias cat='touch marker'\nMARK\nMARK\nMARK\n",
+                                  "shopt -s extglob; touch marker\nMARK\nMARK\nMARK\nMARK\n",
+                                  "shopt -s extglob\ntouch marker\nMARK\nMARK\nMARK\nMARK\n"}) {
+    forge(state);
+    live.check(state);
+  }
 }
 
 TEST_CASE("a live session starts under a list of what is allowed") {
