@@ -232,6 +232,14 @@ TEST_CASE("a live session is judged as any session") {
   CHECK(live.out("y=forbid") == "");
   CHECK(live.run("${y}den z")["outcome"] == Json("refused"));
   CHECK(live.out("echo still $y") == "still forbid\n");
+  // A shell in it is typed to as any shell at a terminal.
+  const Json shell = live.run("stty erase Z; exec sh", silent(0.3));
+  const Json typed = live.server.ask_tool(
+      "write_background_shell",
+      typed_into(shell["shell_id"].as_string(), "echo ZZZZZforbidden thing\n"));
+  CHECK(typed["isError"] == Json(true));
+  CHECK(has(typed.dump(), "Nothing was typed"));
+  live.server.use("kill_background_shell", shell_arguments(shell["shell_id"].as_string()));
 }
 
 namespace {
