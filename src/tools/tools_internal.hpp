@@ -395,11 +395,6 @@ void let_ask(ToolSet& set, Command& command, const mcp::Call& call);
 Expected<JobStatus> start_job(ToolSet& set, const mcp::Call& call, Command& command,
                               Result& failure);
 
-// Records what a call has typed into a background command, or done to it: the words are the tool,
-// its id and what was done. `problem`: why it was not.
-void record_hand(ToolSet& set, const mcp::Call& call, const std::vector<std::string>& words,
-                 std::string_view input, const std::string& problem, bool refused);
-
 // Adds the session of a command to its result.
 void put_session(const ToolSet& set, const Command& command, const Json& id, Json& object);
 
