@@ -359,5 +359,15 @@ Expected<bool> Jobs::kill(std::string_view id) const {
   return first && job.status().result.outcome == Outcome::cancelled;
 }
 
+Expected<void> Jobs::forget(std::string_view id) const {
+  const auto job = state_->find(id);
+  if (!job) return job.failure();
+  if (!(*job)->has_ended())
+    return make_error(ErrorCode::invalid_argument, "background shell % still runs",
+                      {in_quotes(id)});
+  state_->remove(**job);
+  return {};
+}
+
 }  // namespace v0_1
 }  // namespace codeexec

@@ -141,6 +141,10 @@ class Jobs {
   // ended it; false if it had ended by itself or for another reason.
   Expected<bool> kill(std::string_view id) const;
 
+  // Removes a job that has ended, with its output.
+  //   Errors: invalid_argument if it still runs.
+  Expected<void> forget(std::string_view id) const;
+
  private:
   struct Job;
   struct State;

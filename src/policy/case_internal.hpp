@@ -132,6 +132,7 @@ struct Case {
   bool understood = true;  // see Judgement::complete
   Reader reader = Reader::none;
   bool open = false;         // the script, or what a shell in it reads, ends in a construct
+  bool edits_lines = false;  // it changes what a terminal or a shell makes of a line that is typed
   bool too_complex = false;  // the bounds below are used up: the verdict is a refusal
   std::size_t judged_words = 0;
   std::size_t generated_bytes = 0;

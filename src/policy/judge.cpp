@@ -2,6 +2,7 @@
 
 #include "policy/judge_internal.hpp"
 #include "policy/subject_internal.hpp"
+#include "policy/typed_internal.hpp"
 
 #include "shell/shell_internal.hpp"
 
@@ -26,6 +27,7 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
   if (const std::size_t at = name.find('@', 1); at != std::string_view::npos)
     name = name.substr(0, at);
   check_refused(subject, form, name);
+  note_editing(subject.judged, form, name);
   FileProgram program;
   if (find_file_program(name, program)) {
     judge_files(subject, program, form);

@@ -262,6 +262,7 @@ struct Policy::Compiled {
       read.verdict = judge_walks(judged, options, setting.work_dir);
       read.reader = judged.reader;
       read.open = judged.open;
+      read.edits_lines = judged.edits_lines;
     } while (are_too_much(files, read.verdict));
     return read;
   }

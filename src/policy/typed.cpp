@@ -12,7 +12,8 @@
 // A terminal edits: what its program reads is what was typed only if no key has moved the cursor
 // or recalled another line. Behind such a key the line is not known, until ctrl-c drops it. `typed`
 // then ends in the mark below, which no text has. So an open construct does not pass, either: what
-// becomes of it at the next ctrl-c would depend on what the program does meanwhile.
+// becomes of it at the next ctrl-c would depend on what the program does meanwhile. Nor does a line
+// when the script, or a line before, has given keys, signs or prompts another meaning.
 
 #include "policy/typed_internal.hpp"
 
@@ -132,6 +133,21 @@ const char* problem_of_shell(std::string_view added, std::string_view lines, boo
 
 inline namespace inner {
 
+void note_editing(Case& judged, const Form& form, std::string_view program) {
+  static constexpr auto editing =
+      NameSet{"bind", "reset", "setterm", "stty", "tabs", "tput", "tset"};
+  judged.edits_lines = judged.edits_lines || editing.has(program);
+  if (program != "set"sv) return;
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const std::string_view word = form.words[i].text;
+    if (is_any(word, "emacs", "vi") || is_unknown(word)) judged.edits_lines = true;
+  }
+}
+
+void note_editing(Case& judged, std::string_view variable) {
+  if (is_any(variable, "histchars", "INPUTRC", "PS0", "PS1", "PS2")) judged.edits_lines = true;
+}
+
 Verdict judge_typed_text(FunctionRef<ReadVerdict(const shell::Input&)> judge, bool terminal,
                          std::string_view text, std::string& typed) {
   if (typed.size() + text.size() > most_typed) {
@@ -156,6 +172,10 @@ Verdict judge_typed_text(FunctionRef<ReadVerdict(const shell::Input&)> judge, bo
     const char* const problem =
         found.reader == Reader::shell ? problem_of_shell(added, known, found.open) : nullptr;
     if (found.verdict && problem) return refused_text(problem);
+    if (found.verdict && found.edits_lines)
+      return refused_text(
+          "stty, bind, set -o vi, PS1, INPUTRC and the like change what a terminal makes of a "
+          "line: run it as a command, or start the program without a terminal");
   }
   if (found.verdict) typed = std::move(lines);
   return std::move(found.verdict);

@@ -13,8 +13,13 @@ inline namespace inner {
 struct ReadVerdict {
   Verdict verdict = {};
   Reader reader = Reader::none;
-  bool open = false;  // the input ends in a construct
+  bool open = false;         // the input ends in a construct
+  bool edits_lines = false;  // see Case
 };
+
+// Notes whether a command, or a variable that is set, changes what becomes of typed lines.
+void note_editing(Case& judged, const Form& form, std::string_view program);
+void note_editing(Case& judged, std::string_view variable);
 
 // Judges what is written to a script that runs, as Guard::judge_typed(). `judge` judges the script
 // with an input.

@@ -12,6 +12,7 @@
 // A row with a Kind has a function for its program, which peel() calls.
 
 #include "policy/subject_internal.hpp"
+#include "policy/typed_internal.hpp"
 
 #include "shell/shell_internal.hpp"
 
@@ -25,6 +26,7 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
   if (starts_with(name, "BASH_FUNC_"sv))
     subject.refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
   if (command_variables.has(name)) run_guess(subject, form, value);
+  note_editing(subject.judged, name);
   if (starts_with(name, "GIT_CONFIG_"sv)) judge_git_variable(subject, form, name, value);
   if (name != "BASH_ENV"sv && name != "ENV"sv) return;
   const std::string path = join_shell_path(subject.command.work_dir.text, value);

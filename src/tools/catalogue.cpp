@@ -41,7 +41,8 @@ constexpr ToolRow tool_rows[] = {
        {"session_id", Takes::text,
         "Any name of A-Z a-z 0-9 . _ -; without work_dir it starts where the last one ended."},
        {"session_live", Takes::truth,
-        "Types the command into one shell that the session keeps in a terminal; \"\": waits on."},
+        "Runs it in a terminal; if it is silent or waits for input, the answer says so; \"\": "
+        "waits on."},
        {"run_in_background_after", Takes::seconds,
         "Seconds ({background}) after which it goes on in the background, without a timeout unless "
         "given."},

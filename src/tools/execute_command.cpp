@@ -149,6 +149,10 @@ Json ended_json(ToolSet& set, const Command& command, Result& result, RawOutput*
   return result_json(set.options, result, room);
 }
 
+}  // namespace
+
+inline namespace inner {
+
 void put_session(const ToolSet& set, const Command& command, const Json& id, Json& object) {
   if (!command.session) return;
   const std::string folder = command.session->work_dir();
@@ -156,10 +160,6 @@ void put_session(const ToolSet& set, const Command& command, const Json& id, Jso
   set_member(object, "session_work_dir",
              shown_path(set, folder.empty() ? set.executor.workspace() : folder));
 }
-
-}  // namespace
-
-inline namespace inner {
 
 mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   if (call.argument("session_live"sv).as_bool()) return execute_live(set, call);

@@ -29,6 +29,23 @@ inline namespace v0_1 {
 
 namespace {
 
+// Records what a call has typed into a background command, or done to it: the words are the tool,
+// its id and what was done. `problem`: why it was not.
+void record_hand(ToolSet& set, const mcp::Call& call, const std::vector<std::string>& words,
+                 std::string_view input, const std::string& problem, bool refused) {
+  Command asked = command_of(call, "");
+  asked.caller.shell_id = words[1];
+  asked.input = input;
+  Result result;
+  result.command = script_of_argv(words);
+  result.work_dir = set.executor.workspace();
+  result.outcome = refused ? Outcome::refused : Outcome::exited;
+  result.exit_code = problem.empty() ? 0 : refused ? -1 : 1;
+  if (refused) result.rule = "input";
+  result.message = problem;
+  set.executor.record(result, asked);
+}
+
 // A row for each signal that a key may be. SIGKILL is left to kill_background_shell, which ends
 // what has left the group of the command, too.
 struct SignalKey {
@@ -208,21 +225,6 @@ class Hands {
 }  // namespace
 
 inline namespace inner {
-
-void record_hand(ToolSet& set, const mcp::Call& call, const std::vector<std::string>& words,
-                 std::string_view input, const std::string& problem, bool refused) {
-  Command asked = command_of(call, "");
-  asked.caller.shell_id = words[1];
-  asked.input = input;
-  Result result;
-  result.command = script_of_argv(words);
-  result.work_dir = set.executor.workspace();
-  result.outcome = refused ? Outcome::refused : Outcome::exited;
-  result.exit_code = problem.empty() ? 0 : refused ? -1 : 1;
-  if (refused) result.rule = "input";
-  result.message = problem;
-  set.executor.record(result, asked);
-}
 
 mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
   return Hands(set, call).act();

@@ -86,10 +86,10 @@ struct ToolOptions {
 //     of output: "12 s: Compiling foo.c". With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the
 //     commands of one name share a Session, which the first makes; the answer ends with session_id
 //     and session_work_dir, its folder now. A server has 100 of them; then the one goes that was
-//     not used for the longest. With session_live the session is one shell in a terminal, a
-//     background shell, into which commands are typed: `stdout` is what it prints until its prompt.
-//     After the timeout ctrl-c is typed; after idle_timeout (30) of silence the outcome is
-//     "running", and an empty command waits on.
+//     not used for the longest. With session_live the command of the session runs in a terminal, as
+//     a background shell whose end the call waits for: both streams are `stdout`. After the timeout
+//     ctrl-c is typed; after idle_timeout (30) of silence the outcome is "running", and an empty
+//     command waits on.
 //   start_background_shell(command, work_dir?, timeout?, terminal?, rows?, cols?, idle_timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.

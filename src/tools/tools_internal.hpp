@@ -204,17 +204,13 @@ class SessionTable {
   std::vector<std::pair<std::string, Handle>> sessions_ = {};
 };
 
-// A session that is one shell in a terminal: see live.cpp. When its handle goes, the shell is still
-// a background shell.
+// A session whose commands run in a terminal: see live.cpp. When its handle goes, the command is
+// still a background shell.
 class LiveSession {
  public:
   struct State {
-    std::string shell_id = {};  // of the background shell that it is; empty: there is none
-    std::string number = {};    // by which its prompt is known
+    std::string shell_id = {};  // of the command that runs; empty: none does
     std::uint64_t next = 0;     // the offset of what it prints next
-    bool running = false;       // it has not shown its prompt again
-    std::string command = {};   // the last one
-    std::string folder = {};    // as its prompt showed it last
   };
   struct Shared {
     std::mutex mutex = {};  // held for the time of a call
@@ -399,10 +395,8 @@ void let_ask(ToolSet& set, Command& command, const mcp::Call& call);
 Expected<JobStatus> start_job(ToolSet& set, const mcp::Call& call, Command& command,
                               Result& failure);
 
-// Records what a call has typed into a background command, or done to it: the words are the tool,
-// its id and what was done. `problem`: why it was not.
-void record_hand(ToolSet& set, const mcp::Call& call, const std::vector<std::string>& words,
-                 std::string_view input, const std::string& problem, bool refused);
+// Adds the session of a command to its result.
+void put_session(const ToolSet& set, const Command& command, const Json& id, Json& object);
 
 // execute_command with session_live.
 mcp::ToolResult execute_live(ToolSet& set, const mcp::Call& call);

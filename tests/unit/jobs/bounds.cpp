@@ -199,6 +199,24 @@ TEST_CASE("jobs with huge commands are forgotten before they fill the memory") {
   CHECK(jobs.list().back().id == last);
 }
 
+TEST_CASE("a job is forgotten once it has ended, and no sooner") {
+  const LocalExecutor here = make();
+  Jobs jobs(here);
+  const std::string other = start(jobs, "true");
+  Command reads = Command::shell("read line");
+  reads.keep_input_open = true;
+  const std::string id = start(jobs, reads);
+  const Expected<void> early = jobs.forget(id);
+  REQUIRE(!early);
+  CHECK(early.error().code == ErrorCode::invalid_argument);
+  CHECK(jobs.close_input(id));
+  CHECK(wait(jobs, id, until_end()) == "ended");
+  CHECK(jobs.forget(id));
+  CHECK(!jobs.status(id));
+  CHECK(jobs.status(other));
+  CHECK(!jobs.forget(id));
+}
+
 TEST_CASE("W-32: jobs that have ended are forgotten, the oldest first") {
   const LocalExecutor here = make();
   JobOptions options;

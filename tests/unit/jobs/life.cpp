@@ -141,6 +141,7 @@ TEST_CASE("an unknown job is reported as such by every member") {
   CHECK(told(jobs.write("x\n", "y").error()));
   CHECK(told(jobs.close_input("x\n").error()));
   CHECK(told(jobs.kill("x\n").error()));
+  CHECK(told(jobs.forget("x\n").error()));
 }
 
 TEST_CASE("the callbacks of the command are called, too") {

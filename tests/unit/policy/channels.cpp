@@ -642,6 +642,29 @@ TEST_CASE("policy: on a terminal a shell gets only lines that are known") {
   CHECK(shell.type("ls\n"));
 }
 
+TEST_CASE("policy: on a terminal no line is typed once lines may become others") {
+  const Policy policy = strict();
+  for (const std::string change :
+       {"stty erase Z", "command stty raw < /dev/tty", "bind '\"Z\": \"\\C-h\"'", "env tput reset",
+        "set -o vi", "set +o emacs", "histchars='@#'", "export INPUTRC=rc", "PS0='$(x)'",
+        "( stty erase Z & )", "eval 'bind x'", "f() { stty x; }; f", "declare PS1=x",
+        "set $(cat f)"}) {
+    CAPTURE(change);
+    Typist before(policy, change + "; bash", true);
+    CHECK(before.type("ls\n").rule == "typed-text");
+    Typist meanwhile(policy, "bash", true);
+    CHECK(meanwhile.type("ls\n"));
+    CHECK(meanwhile.type(change + "\n").rule == "typed-text");
+    CHECK(meanwhile.type("ls\n"));
+    Typist in_python(policy, change + "; python3", true);
+    CHECK(in_python.type("1 + 1\n").rule == "typed-text");
+    // Where no terminal reads it, or nothing runs it.
+    CHECK(Typist(policy, change + "; bash", false).type("ls\n"));
+    CHECK(Typist(policy, change + "; cat", true).type("ls\n"));
+  }
+  CHECK(Typist(policy, "set -o pipefail -e; x=1; bash", true).type("ls\n"));
+}
+
 TEST_CASE("policy: more than 64 KiB are not typed to a shell") {
   const Policy policy = strict();
   Typist shell(policy, "bash", false);
