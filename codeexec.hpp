@@ -3562,6 +3562,10 @@ class Jobs {
   // ended it; false if it had ended by itself or for another reason.
   Expected<bool> kill(std::string_view id) const;
 
+  // Removes a job that has ended, with its output.
+  //   Errors: invalid_argument if it still runs.
+  Expected<void> forget(std::string_view id) const;
+
  private:
   struct Job;
   struct State;
@@ -3688,10 +3692,10 @@ struct ToolOptions {
 //     of output: "12 s: Compiling foo.c". With a session_id (1 to 64 of A-Z a-z 0-9 . _ -) the
 //     commands of one name share a Session, which the first makes; the answer ends with session_id
 //     and session_work_dir, its folder now. A server has 100 of them; then the one goes that was
-//     not used for the longest. With session_live the session is one shell in a terminal, a
-//     background shell, into which commands are typed: `stdout` is what it prints until its prompt.
-//     After the timeout ctrl-c is typed; after idle_timeout (30) of silence the outcome is
-//     "running", and an empty command waits on.
+//     not used for the longest. With session_live the command of the session runs in a terminal, as
+//     a background shell whose end the call waits for: both streams are `stdout`. After the timeout
+//     ctrl-c is typed; after idle_timeout (30) of silence the outcome is "running", and an empty
+//     command waits on.
 //   start_background_shell(command, work_dir?, timeout?, terminal?, rows?, cols?, idle_timeout?)
 //     {shell_id, status, command, pid, work_dir, notes?}; or {success, error, rule?} when it was
 //     refused. Its standard input stays open.
@@ -17235,6 +17239,7 @@ struct Case {
   bool understood = true;  // see Judgement::complete
   Reader reader = Reader::none;
   bool open = false;         // the script, or what a shell in it reads, ends in a construct
+  bool edits_lines = false;  // it changes what a terminal or a shell makes of a line that is typed
   bool too_complex = false;  // the bounds below are used up: the verdict is a refusal
   std::size_t judged_words = 0;
   std::size_t generated_bytes = 0;
@@ -20781,6 +20786,27 @@ class Judge {
   KnownOutput output_ = {};
 };
 
+// policy/typed_internal.hpp -----------------------------------------------------------------------
+// Text that is typed to a program that runs: the lines that it will read, and whether they are
+// known.
+
+// What was found in a script that reads an input.
+struct ReadVerdict {
+  Verdict verdict = {};
+  Reader reader = Reader::none;
+  bool open = false;         // the input ends in a construct
+  bool edits_lines = false;  // see Case
+};
+
+// Notes whether a command, or a variable that is set, changes what becomes of typed lines.
+void note_editing(Case& judged, const Form& form, std::string_view program);
+void note_editing(Case& judged, std::string_view variable);
+
+// Judges what is written to a script that runs, as Guard::judge_typed(). `judge` judges the script
+// with an input.
+Verdict judge_typed_text(FunctionRef<ReadVerdict(const shell::Input&)> judge, bool terminal,
+                         std::string_view text, std::string& typed);
+
 }  // inner
 
 // policy/judge.cpp --------------------------------------------------------------------------------
@@ -20804,6 +20830,7 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
   if (const std::size_t at = name.find('@', 1); at != std::string_view::npos)
     name = name.substr(0, at);
   check_refused(subject, form, name);
+  note_editing(subject.judged, form, name);
   FileProgram program;
   if (find_file_program(name, program)) {
     judge_files(subject, program, form);
@@ -22144,22 +22171,6 @@ void judge_files(Subject& subject, const FileProgram& program, const Form& form)
   OperandReader(subject, program, form).read();
 }
 
-// policy/typed_internal.hpp -----------------------------------------------------------------------
-// Text that is typed to a program that runs: the lines that it will read, and whether they are
-// known.
-
-// What was found in a script that reads an input.
-struct ReadVerdict {
-  Verdict verdict = {};
-  Reader reader = Reader::none;
-  bool open = false;  // the input ends in a construct
-};
-
-// Judges what is written to a script that runs, as Guard::judge_typed(). `judge` judges the script
-// with an input.
-Verdict judge_typed_text(FunctionRef<ReadVerdict(const shell::Input&)> judge, bool terminal,
-                         std::string_view text, std::string& typed);
-
 }  // inner
 
 // policy/policy.cpp -------------------------------------------------------------------------------
@@ -22419,6 +22430,7 @@ struct Policy::Compiled {
       read.verdict = judge_walks(judged, options, setting.work_dir);
       read.reader = judged.reader;
       read.open = judged.open;
+      read.edits_lines = judged.edits_lines;
     } while (are_too_much(files, read.verdict));
     return read;
   }
@@ -23715,7 +23727,8 @@ void add_replaced(Subject& subject, const Form& form, std::string_view mark,
 // A terminal edits: what its program reads is what was typed only if no key has moved the cursor
 // or recalled another line. Behind such a key the line is not known, until ctrl-c drops it. `typed`
 // then ends in the mark below, which no text has. So an open construct does not pass, either: what
-// becomes of it at the next ctrl-c would depend on what the program does meanwhile.
+// becomes of it at the next ctrl-c would depend on what the program does meanwhile. Nor does a line
+// when the script, or a line before, has given keys, signs or prompts another meaning.
 
 namespace {
 
@@ -23828,6 +23841,21 @@ const char* problem_of_shell(std::string_view added, std::string_view lines, boo
 
 CODEEXEC_INNER {
 
+void note_editing(Case& judged, const Form& form, std::string_view program) {
+  static constexpr auto editing =
+      NameSet{"bind", "reset", "setterm", "stty", "tabs", "tput", "tset"};
+  judged.edits_lines = judged.edits_lines || editing.has(program);
+  if (program != "set"sv) return;
+  for (std::size_t i = 1; i < form.size; ++i) {
+    const std::string_view word = form.words[i].text;
+    if (is_any(word, "emacs", "vi") || is_unknown(word)) judged.edits_lines = true;
+  }
+}
+
+void note_editing(Case& judged, std::string_view variable) {
+  if (is_any(variable, "histchars", "INPUTRC", "PS0", "PS1", "PS2")) judged.edits_lines = true;
+}
+
 Verdict judge_typed_text(FunctionRef<ReadVerdict(const shell::Input&)> judge, bool terminal,
                          std::string_view text, std::string& typed) {
   if (typed.size() + text.size() > most_typed) {
@@ -23852,6 +23880,10 @@ Verdict judge_typed_text(FunctionRef<ReadVerdict(const shell::Input&)> judge, bo
     const char* const problem =
         found.reader == Reader::shell ? problem_of_shell(added, known, found.open) : nullptr;
     if (found.verdict && problem) return refused_text(problem);
+    if (found.verdict && found.edits_lines)
+      return refused_text(
+          "stty, bind, set -o vi, PS1, INPUTRC and the like change what a terminal makes of a "
+          "line: run it as a command, or start the program without a terminal");
   }
   if (found.verdict) typed = std::move(lines);
   return std::move(found.verdict);
@@ -26083,6 +26115,7 @@ void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
   if (starts_with(name, "BASH_FUNC_"sv))
     subject.refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
   if (command_variables.has(name)) run_guess(subject, form, value);
+  note_editing(subject.judged, name);
   if (starts_with(name, "GIT_CONFIG_"sv)) judge_git_variable(subject, form, name, value);
   if (name != "BASH_ENV"sv && name != "ENV"sv) return;
   const std::string path = join_shell_path(subject.command.work_dir.text, value);
@@ -59579,6 +59612,16 @@ Expected<bool> Jobs::kill(std::string_view id) const {
   return first && job.status().result.outcome == Outcome::cancelled;
 }
 
+Expected<void> Jobs::forget(std::string_view id) const {
+  const auto job = state_->find(id);
+  if (!job) return job.failure();
+  if (!(*job)->has_ended())
+    return make_error(ErrorCode::invalid_argument, "background shell % still runs",
+                      {in_quotes(id)});
+  state_->remove(**job);
+  return {};
+}
+
 }  // namespace v0_1
 }  // namespace codeexec
 
@@ -69551,17 +69594,13 @@ class SessionTable {
   std::vector<std::pair<std::string, Handle>> sessions_ = {};
 };
 
-// A session that is one shell in a terminal: see live.cpp. When its handle goes, the shell is still
-// a background shell.
+// A session whose commands run in a terminal: see live.cpp. When its handle goes, the command is
+// still a background shell.
 class LiveSession {
  public:
   struct State {
-    std::string shell_id = {};  // of the background shell that it is; empty: there is none
-    std::string number = {};    // by which its prompt is known
+    std::string shell_id = {};  // of the command that runs; empty: none does
     std::uint64_t next = 0;     // the offset of what it prints next
-    bool running = false;       // it has not shown its prompt again
-    std::string command = {};   // the last one
-    std::string folder = {};    // as its prompt showed it last
   };
   struct Shared {
     std::mutex mutex = {};  // held for the time of a call
@@ -69746,10 +69785,8 @@ void let_ask(ToolSet& set, Command& command, const mcp::Call& call);
 Expected<JobStatus> start_job(ToolSet& set, const mcp::Call& call, Command& command,
                               Result& failure);
 
-// Records what a call has typed into a background command, or done to it: the words are the tool,
-// its id and what was done. `problem`: why it was not.
-void record_hand(ToolSet& set, const mcp::Call& call, const std::vector<std::string>& words,
-                 std::string_view input, const std::string& problem, bool refused);
+// Adds the session of a command to its result.
+void put_session(const ToolSet& set, const Command& command, const Json& id, Json& object);
 
 // execute_command with session_live.
 mcp::ToolResult execute_live(ToolSet& set, const mcp::Call& call);
@@ -71058,7 +71095,8 @@ constexpr ToolRow tool_rows[] = {
        {"session_id", Takes::text,
         "Any name of A-Z a-z 0-9 . _ -; without work_dir it starts where the last one ended."},
        {"session_live", Takes::truth,
-        "Types the command into one shell that the session keeps in a terminal; \"\": waits on."},
+        "Runs it in a terminal; if it is silent or waits for input, the answer says so; \"\": "
+        "waits on."},
        {"run_in_background_after", Takes::seconds,
         "Seconds ({background}) after which it goes on in the background, without a timeout unless "
         "given."},
@@ -71998,6 +72036,10 @@ Json ended_json(ToolSet& set, const Command& command, Result& result, RawOutput*
   return result_json(set.options, result, room);
 }
 
+}  // namespace
+
+CODEEXEC_INNER {
+
 void put_session(const ToolSet& set, const Command& command, const Json& id, Json& object) {
   if (!command.session) return;
   const std::string folder = command.session->work_dir();
@@ -72005,10 +72047,6 @@ void put_session(const ToolSet& set, const Command& command, const Json& id, Jso
   set_member(object, "session_work_dir",
              shown_path(set, folder.empty() ? set.executor.workspace() : folder));
 }
-
-}  // namespace
-
-CODEEXEC_INNER {
 
 mcp::ToolResult execute_command(ToolSet& set, const mcp::Call& call) {
   if (call.argument("session_live"sv).as_bool()) return execute_live(set, call);
@@ -72570,6 +72608,23 @@ mcp::ToolResult read_docstring(ToolSet& set, const mcp::Call& call) {
 
 namespace {
 
+// Records what a call has typed into a background command, or done to it: the words are the tool,
+// its id and what was done. `problem`: why it was not.
+void record_hand(ToolSet& set, const mcp::Call& call, const std::vector<std::string>& words,
+                 std::string_view input, const std::string& problem, bool refused) {
+  Command asked = command_of(call, "");
+  asked.caller.shell_id = words[1];
+  asked.input = input;
+  Result result;
+  result.command = script_of_argv(words);
+  result.work_dir = set.executor.workspace();
+  result.outcome = refused ? Outcome::refused : Outcome::exited;
+  result.exit_code = problem.empty() ? 0 : refused ? -1 : 1;
+  if (refused) result.rule = "input";
+  result.message = problem;
+  set.executor.record(result, asked);
+}
+
 // A row for each signal that a key may be. SIGKILL is left to kill_background_shell, which ends
 // what has left the group of the command, too.
 struct SignalKey {
@@ -72749,21 +72804,6 @@ class Hands {
 }  // namespace
 
 CODEEXEC_INNER {
-
-void record_hand(ToolSet& set, const mcp::Call& call, const std::vector<std::string>& words,
-                 std::string_view input, const std::string& problem, bool refused) {
-  Command asked = command_of(call, "");
-  asked.caller.shell_id = words[1];
-  asked.input = input;
-  Result result;
-  result.command = script_of_argv(words);
-  result.work_dir = set.executor.workspace();
-  result.outcome = refused ? Outcome::refused : Outcome::exited;
-  result.exit_code = problem.empty() ? 0 : refused ? -1 : 1;
-  if (refused) result.rule = "input";
-  result.message = problem;
-  set.executor.record(result, asked);
-}
 
 mcp::ToolResult write_background_shell(ToolSet& set, const mcp::Call& call) {
   return Hands(set, call).act();
@@ -73100,104 +73140,40 @@ std::string bash_idiom_in(std::string_view script) {
 }  // inner
 
 // tools/live.cpp ----------------------------------------------------------------------------------
-// Sessions that are one shell in a terminal, which lives on between the calls.
+// Commands of a session in a terminal, which go on when the answer does not wait for them:
+// session_live of execute_command.
 //
-// A command is typed as one line, and judged as what is typed. What the terminal gets until the
-// next prompt is its output. The prompt is a sequence that terminals do not show, with a number
-// that nothing else prints, so that nothing is guessed:
+// Each command has a shell and a terminal of its own. What the session keeps comes to the shell and
+// goes from it as in all sessions (see executor/session.cpp), so that a command and the one after
+// it share nothing else. Why it is not one shell that lives on, into which commands are typed:
 //
-//   ESC ] 7770 ; FOLDER ; NUMBER ; EXIT CODE BEL
+//   * The text of a command is an argument of its shell. It never goes through a terminal or
+//     through a descriptor. On such a way, terminal settings (stty), keys of the line editor,
+//     history and prompts make another text of it behind the judge, and a command that was left in
+//     the background can take or add bytes.
+//   * A shell that lives on keeps what it does not report: functions and aliases whose report was
+//     forged, traps, descriptors, attributes of variables. The next text would be judged without
+//     them. Here the next shell has what was reported, read and judged, and else nothing.
+//   * Settings of a terminal end with it.
+//
+// So processes that a command leaves in the background end with it, as with all commands.
 //
 //   state     what happens                               next
-//   none      a shell starts, until its first prompt     ready, or a failure
-//   ready     a command is typed                         running
-//   running   the prompt comes                           ready: its result
+//   ready     a command is judged and started            running, or a refusal
+//   running   it ends                                    ready: its result
 //             the timeout passes: ctrl-c is typed        ready; or running, if it does not listen
 //             silence                                    running: the output so far, and its id
-//             the call is cancelled: ctrl-c is typed     running
+//             the call is cancelled: ctrl-c is typed     ready or running
 //             another command                            running: refused
 //             an empty command                           running: waits on
-//             the shell ends                             none: the exit code of the shell
 //
-// What programs read and print in between goes by the tools of background shells, as the shell is
-// one of them. Memory: what the executor keeps of one stream; a line is typed once and not kept.
+// A command that runs is a background shell: what it reads and shows in between goes by the tools
+// of these. Memory: what the executor keeps of one stream.
 
 namespace {
 
-// How long a shell has for its first prompt, and a program to end after ctrl-c.
-constexpr std::chrono::milliseconds first_prompt_wait = std::chrono::seconds(10);
+// How long a program has to end after ctrl-c.
 constexpr std::chrono::milliseconds interrupt_wait = std::chrono::seconds(2);
-
-// A line of a terminal may have 4,095 bytes.
-constexpr std::size_t longest_typed_line = 3000;
-
-// The first one that starts. Nothing that is typed is shown: the caller knows it. One script for
-// both would be judged by what each of them may read.
-// The prompt is not in the environment from the start: bash removes it when it runs a script.
-constexpr const char* shell_scripts[] = {
-    "stty -echo; PS1='%' PS2= HISTFILE= exec bash --noprofile --norc --noediting -i",
-    "stty -echo; PS1='%' PS2= exec sh -i"};
-
-constexpr std::string_view prompt_begin = "\x1b]7770;";
-
-// What stands in a prompt.
-struct Prompt {
-  std::size_t begin = 0;  // bytes of the text before it, and behind it
-  std::size_t end = 0;
-  std::string folder = {};
-  int exit_code = 0;
-};
-
-// The last prompt in what the terminal got.
-std::optional<Prompt> find_prompt(std::string_view text, std::string_view number) {
-  const std::string mark = concat({";", number, ";"});
-  const std::size_t at = text.rfind(mark);
-  if (at == std::string_view::npos) return std::nullopt;
-  Prompt prompt;
-  prompt.begin = text.rfind(prompt_begin, at);
-  if (prompt.begin == std::string_view::npos) return std::nullopt;
-  const std::size_t folder = prompt.begin + prompt_begin.size();
-  prompt.folder = text.substr(folder, at - folder);
-  const char* const end = text.data() + text.size();
-  const auto code = std::from_chars(text.data() + at + mark.size(), end, prompt.exit_code);
-  if (code.ec != std::errc() || code.ptr == end || *code.ptr != '\a') return std::nullopt;
-  prompt.end = static_cast<std::size_t>(code.ptr - text.data()) + 1;
-  return prompt;
-}
-
-// True for what a terminal and a shell there leave as it is, and answer with one prompt: a line of
-// printable ASCII, without what stands for an earlier line.
-bool can_be_typed(std::string_view script) {
-  if (script.size() > longest_typed_line || starts_with(script, "^"sv)) return false;
-  for (const char c : script)
-    if (c < ' ' || c > '~' || c == '!') return false;
-  return true;
-}
-
-// The line that is typed for a script: itself, or one that runs it, which the guard reads as well.
-std::string typed_line(std::string_view script) {
-  if (can_be_typed(script)) return concat({script, "\n"});
-  std::string text = "eval \"$(printf '";
-  std::size_t begin = 0;  // of its line
-  for (const char c : script) {
-    if (text.size() - begin > longest_typed_line) {
-      text += "'\\\n";
-      begin = text.size();
-      text += '\'';
-    }
-    if (c == '%' || c == '\\') {
-      text.append(2, c);
-    } else if (c < ' ' || c > '~' || c == '\'' || c == '!') {
-      const auto byte = static_cast<unsigned char>(c);
-      text += '\\';
-      for (const int digit : {byte >> 6, byte >> 3 & 7, byte & 7})
-        text += static_cast<char>('0' + digit);
-    } else {
-      text += c;
-    }
-  }
-  return text + "')\"\n";
-}
 
 // A terminal gets two bytes for each newline.
 std::string without_returns(std::string_view text) {
@@ -73207,106 +73183,62 @@ std::string without_returns(std::string_view text) {
   return lines;
 }
 
-// A call that is about a session that lives.
+// A call that is about such a session.
 class LiveCall {
  public:
-  LiveCall(ToolSet& set, const mcp::Call& call, LiveSession::State& session)
+  LiveCall(ToolSet& set, const mcp::Call& call, const std::string& id, LiveSession::State& state)
       : set_(set),
         call_(call),
-        session_(session),
+        state_(state),
         command_(command_of(call, "command")),
         begin_(Clock::now()),
         silence_(command_.idle_timeout.value_or(usual_wait)) {
     const ExecutorOptions& limits = set.executor.options();
     timeout_ = std::min(command_.timeout.value_or(limits.timeout), limits.max_timeout);
     interrupts_ = command_.timeout || !is_empty_script(command_.script);
+    command_.session = set.sessions.of(id);
   }
 
   mcp::ToolResult answer() {
-    if (command_.script.find('\0') != std::string::npos)
-      return refuse(set_, call_, "command", "A NUL cannot be typed");
-    if (auto ready = make_ready(); !ready) return failed(ready.error().message, rule_);
-    if (is_empty_script(command_.script)) {
-      if (!session_.running)
-        return refuse(set_, call_, "command", "The command is empty, and nothing runs");
-    } else {
-      if (session_.running) take_output(false);
-      if (session_.running)
+    const auto last = set_.jobs.status(state_.shell_id);
+    if (!last) state_ = LiveSession::State();
+    if (!is_empty_script(command_.script)) {
+      if (last && last->state == JobState::running)
         return failed(
             concat("its last command still runs: %. Wait with an empty command, or use "
                    "write_background_shell with shell_id % (input, or keys ctrl-c)",
-                   {echoed(set_.options, session_.command), session_.shell_id}));
-      if (auto typed = type_command(); !typed)
-        return failed(concat("Nothing was typed: %", {typed.error().message}), rule_);
+                   {echoed(set_.options, last->result.command), state_.shell_id}));
+      if (last)
+        notes_.push_back(
+            concat("the command before has ended; get_background_shell_output has the rest of its "
+                   "output, with shell_id %",
+                   {state_.shell_id}));
+      if (!start()) return tell(false);
+    } else if (!last) {
+      return refuse(set_, call_, "command", "The command is empty, and nothing runs");
     }
     return wait_and_tell();
   }
 
  private:
-  // Leaves a shell that waits for a command or runs one.
-  Expected<void> make_ready() {
-    if (!session_.shell_id.empty()) {
-      const auto job = set_.jobs.status(session_.shell_id);
-      if (job && job->state == JobState::running) return {};
-      notes_.push_back(
-          "the shell of this session had ended: this is a new one, without its folder and "
-          "variables");
+  // False: it did not start, as the result says.
+  bool start() {
+    state_ = LiveSession::State();
+    add_note(notes_, "%", {leave_closed_folder(set_, command_)});
+    command_.timeout.reset();
+    command_.idle_timeout.reset();
+    command_.terminal = TerminalSize();
+    const auto job = start_job(set_, call_, command_, result_);
+    if (job) {
+      state_.shell_id = job->id;
+    } else if (result_.message.empty()) {
+      result_.message = job.error().message;
     }
-    auto started = start_shell(shell_scripts[0]);
-    if (!started && started.error().code == ErrorCode::io) started = start_shell(shell_scripts[1]);
-    return started;
-  }
-
-  Expected<void> start_shell(const char* script) {
-    session_ = LiveSession::State();
-    session_.number = random_hex(16);
-    if (session_.number.empty()) return system_error(errno, "cannot get random bytes");
-    Command shell = command_of(call_, "");
-    shell.script = concat(script, {concat({prompt_begin, "$PWD;", session_.number, ";$?\a"})});
-    shell.timeout.reset();
-    shell.idle_timeout.reset();
-    shell.terminal = TerminalSize();
-    Result failure;
-    auto job = start_job(set_, call_, shell, failure);
-    rule_ = failure.rule;
-    if (!job) return with_prefix("the shell of the session did not start: ", {}, job.error());
-    session_.shell_id = job->id;
-    session_.running = true;
-    const auto end = wait_for_prompt(first_prompt_wait);
-    if (!end) return end.failure();
-    take_output(false);
-    if (!session_.running) return {};
-    (void)set_.jobs.kill(session_.shell_id);
-    session_ = LiveSession::State();
-    return make_error(ErrorCode::io, "the shell of the session did not show its prompt");
-  }
-
-  Expected<void> type_command() {
-    const std::string& script = command_.script;
-    const auto written = set_.jobs.write(session_.shell_id, typed_line(script));
-    const bool refused = !written && written.error().code == ErrorCode::permission_denied;
-    if (refused) rule_ = "input";
-    record_hand(set_, call_, {call_.tool(), session_.shell_id}, script,
-                written ? "" : written.error().message, refused);
-    if (!written) return written.failure();
-    session_.running = true;
-    session_.command = script;
-    return {};
-  }
-
-  Expected<Jobs::WaitEnd> wait_for_prompt(std::chrono::milliseconds time) {
-    Jobs::Wait until;
-    until.out = session_.next;
-    until.time = time;
-    until.cancel = call_.cancel_token();
-    auto pattern = Regex::compile(concat({";", session_.number, ";[0-9]+\a"}));
-    if (!pattern) return pattern.failure();
-    until.pattern = std::move(*pattern);
-    return set_.jobs.wait(session_.shell_id, until);
+    return job.has_value();
   }
 
   std::uint64_t printed() const {
-    const auto job = set_.jobs.status(session_.shell_id);
+    const auto job = set_.jobs.status(state_.shell_id);
     return job ? job->result.out_counts.total_bytes : 0;
   }
 
@@ -73314,106 +73246,98 @@ class LiveCall {
     return std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin_);
   }
 
-  // Waits until the prompt comes, the shell or the call ends, or nothing was printed for so long.
+  Expected<Jobs::WaitEnd> wait_for_end(std::chrono::milliseconds time) {
+    Jobs::Wait until;
+    until.time = time;
+    until.cancel = call_.cancel_token();
+    return set_.jobs.wait(state_.shell_id, until);
+  }
+
+  // Waits until the command or the call ends, or nothing was printed for so long.
   Expected<Jobs::WaitEnd> wait() {
     const std::chrono::milliseconds most = std::min(timeout_, time_to_answer(set_, call_));
     for (;;) {
       const std::uint64_t before = printed();
       const std::chrono::milliseconds left = most - elapsed();
-      auto end = wait_for_prompt(std::min(left, silence_));
+      auto end = wait_for_end(std::min(left, silence_));
       const bool is_over = left <= silence_ || printed() == before;
       if (!end || *end != Jobs::WaitEnd::timed_out || is_over) return end;
     }
   }
 
-  Expected<Jobs::WaitEnd> interrupt() {
-    if (auto typed = set_.jobs.write(session_.shell_id, "\x03"); !typed) return typed.failure();
-    return wait_for_prompt(interrupt_wait);
+  // What was typed to a shell may be too much to be judged, and then no key is typed any more.
+  void interrupt() {
+    if (!set_.jobs.write(state_.shell_id, "\x03")) (void)set_.jobs.signal(state_.shell_id, SIGINT);
+    Jobs::Wait until;
+    until.time = interrupt_wait;
+    (void)set_.jobs.wait(state_.shell_id, until);
   }
 
   mcp::ToolResult wait_and_tell() {
-    auto end = wait();
-    const bool late =
-        interrupts_ && end && *end == Jobs::WaitEnd::timed_out && elapsed() >= timeout_;
-    if (late || (end && *end == Jobs::WaitEnd::cancelled)) end = interrupt();
+    const auto end = wait();
     if (!end) return failed(end.error().message);
-    take_output(true);
-    if (late)
-      notes_.push_back(concat(
-          session_.running ? "after its timeout of % seconds ctrl-c was typed, and it still runs"
-                           : "after its timeout of % seconds ctrl-c was typed; the shell is still "
-                             "there, with its folder and variables",
-          {seconds_text(timeout_)}));
-    if (late) result_.outcome = Outcome::timed_out;
-    return tell();
-  }
-
-  // Takes what was printed; a prompt in it ends the command. `keep`: it is for the result.
-  void take_output(bool keep) {
-    const auto read = set_.jobs.read(session_.shell_id, session_.next);
-    if (!read) return;
-    const OutputChunk& chunk = read->out;
-    std::string text = chunk.text;
-    if (const auto prompt = find_prompt(text, session_.number)) {
-      session_.running = false;
-      session_.folder = prompt->folder;
-      result_.outcome = Outcome::exited;
-      result_.exit_code = prompt->exit_code;
-      text.erase(prompt->begin, prompt->end - prompt->begin);
+    const bool late = interrupts_ && *end == Jobs::WaitEnd::timed_out && elapsed() >= timeout_;
+    if (late || *end == Jobs::WaitEnd::cancelled) interrupt();
+    const auto read = set_.jobs.read(state_.shell_id, state_.next);
+    if (!read) return failed(read.error().message);
+    const bool runs = read->status.state == JobState::running;
+    take(*read);
+    if (late) {
+      result_.outcome = Outcome::timed_out;
+      notes_.push_back(
+          concat(runs ? "after its timeout of % seconds ctrl-c was typed, and it still runs"
+                      : "after its timeout of % seconds ctrl-c was typed",
+                 {seconds_text(timeout_)}));
     }
-    const std::uint64_t size = chunk.next - session_.next;
-    session_.next = chunk.next;
-    if (!keep) return;
-    result_.out_counts.total_bytes = size;
-    result_.out_counts.dropped_bytes = chunk.missed;
-    result_.out_file = chunk.file;
-    result_.out_counts.file_bytes = chunk.file_bytes;
-    result_.out = set_.executor.redact(without_returns(text));
-    if (read->status.state == JobState::running) return;
-    ended_ = true;
-    result_.outcome = read->status.result.outcome;
-    result_.exit_code = read->status.result.exit_code;
-    result_.signal = read->status.result.signal;
-  }
-
-  mcp::ToolResult tell() {
-    const bool runs = session_.running && !ended_;
-    result_.command = set_.executor.redact(session_.command);
-    result_.work_dir = set_.executor.redact(to_utf8(session_.folder));
-    result_.timeout = timeout_;
-    result_.wall_time = elapsed();
-    if (ended_) notes_.push_back("the shell of the session has ended; the next command starts one");
     if (runs)
       notes_.push_back(concat(
           "it still runs: wait with an empty command, or use write_background_shell with shell_id "
           "% (input, or keys ctrl-c)",
-          {session_.shell_id}));
-    result_.notes = std::move(notes_);
+          {state_.shell_id}));
+    return tell(runs);
+  }
+
+  // The result is what there is now, and what was printed since the last answer.
+  void take(const JobOutput& output) {
+    const OutputChunk& chunk = output.out;
+    result_ = output.status.result;
+    result_.out_counts.total_bytes = chunk.next - state_.next;
+    result_.out_counts.dropped_bytes = chunk.missed;
+    result_.out_file = chunk.file;
+    result_.out_counts.file_bytes = chunk.file_bytes;
+    result_.out = set_.executor.redact(without_returns(chunk.text));
+    state_.next = chunk.next;
+  }
+
+  mcp::ToolResult tell(bool runs) {
+    result_.timeout = timeout_;
+    result_.wall_time = elapsed();
+    result_.notes.insert(result_.notes.begin(), notes_.begin(), notes_.end());
     if (!runs) add_next_step(set_, command_, result_);
     show_as_on_terminal(set_.options, result_, &set_.executor);
     fit_output(set_.options, wanted_output(set_, call_), result_, runs);
     set_.tell(result_.notes);
     Json object =
         result_json(set_.options, result_, room_for_texts(call_.max_result_bytes()), runs);
-    if (runs) set_member(object, "shell_id", session_.shell_id);
-    set_member(object, "session_id", call_.argument("session_id"sv));
-    set_member(object, "session_work_dir", result_.work_dir);
-    if (ended_) session_ = LiveSession::State();
+    if (runs) set_member(object, "shell_id", state_.shell_id);
+    put_session(set_, command_, call_.argument("session_id"sv), object);
+    if (!runs) {
+      (void)set_.jobs.forget(state_.shell_id);
+      state_ = LiveSession::State();
+    }
     return answer_with(std::move(object));
   }
 
   ToolSet& set_;
   const mcp::Call& call_;
-  LiveSession::State& session_;
-  const Command command_;
+  LiveSession::State& state_;
+  Command command_;
   const Clock::time_point begin_;
   const std::chrono::milliseconds silence_;
   std::chrono::milliseconds timeout_{0};
   bool interrupts_ = true;  // at the timeout; waiting on alone does not
-  std::string rule_ = {};   // of a refusal
   std::vector<std::string> notes_ = {};
   Result result_ = Result();
-  bool ended_ = false;  // the shell
 };
 
 }  // namespace
@@ -73421,18 +73345,16 @@ class LiveCall {
 CODEEXEC_INNER {
 
 mcp::ToolResult execute_live(ToolSet& set, const mcp::Call& call) {
-  for (const char* const name : {"stdin", "encoding", "work_dir", "run_in_background_after"})
+  for (const char* const name : {"stdin", "encoding", "run_in_background_after"})
     if (!call.argument(name).is_null())
       return failed(
-          concat("% does not go with session_live: type cd, or use "
-                 "write_background_shell for input",
-                 {name}));
+          concat("% does not go with session_live: use write_background_shell for input", {name}));
   const std::string& id = argument_text(call, "session_id");
   if (!is_session_id(id)) return failed("session_live needs a session_id: see its description"sv);
   const LiveSession session = set.shared->live_sessions.of(id);
   const std::unique_lock<std::mutex> lock(session->mutex, std::try_to_lock);
   if (!lock) return failed("another call waits for this session"sv);
-  return LiveCall(set, call, session->state).answer();
+  return LiveCall(set, call, id, session->state).answer();
 }
 
 }  // inner
