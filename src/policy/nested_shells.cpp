@@ -22,8 +22,9 @@ inline namespace v0_1 {
 namespace {
 
 // One text, with the words from `first` on as $0, $1 ... `file`: of an earlier command.
+// `redirected`: it is a file that standard input is.
 void read_commands(Subject& subject, const Form& form, std::size_t first, bool same_shell,
-                   const shell::Input& input, std::string_view file = {}) {
+                   const shell::Input& input, std::string_view file = {}, bool redirected = false) {
   const bool is_file = &input != form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
   Form fed = form.reading(input.kind == shell::Input::Kind::known);
@@ -37,7 +38,7 @@ void read_commands(Subject& subject, const Form& form, std::size_t first, bool s
   payload.input = *form.input;
   payload.file = is_file;
   payload.path = std::string(is_file ? file : form.file);
-  if (!is_file) payload.input.script = true;
+  payload.input.script = payload.input.script || !is_file || redirected;
   payload.same_shell = same_shell;
   payload.tolerant = form.code || input.piece;
   payload.holes = form.holes;
@@ -54,7 +55,7 @@ bool read_redirected(Subject& subject, const Form& form, std::size_t first, bool
   if (target)
     each_text(subject, *target, [&](const shell::Input& text, std::string_view file) {
       found = true;
-      read_commands(subject, form, first, same_shell, text, file);
+      read_commands(subject, form, first, same_shell, text, file, true);
     });
   return found;
 }

@@ -176,7 +176,7 @@ void ShellBuiltin::run() {
     case ShellVerb::eval:
       return run_eval();
     case ShellVerb::exec:
-      if (at_ + 1 == words_.size()) *runner_.place.input = command_.input;
+      if (stays_redirected(command_)) run_exec();
       return output_.write_unknown();
     case ShellVerb::exit:  // whether the list writes more behind it is not known
     case ShellVerb::none:
@@ -227,6 +227,48 @@ void ShellBuiltin::run_eval() {
   if (!text.empty()) runner_.run_text(std::move(text), command_, false);
 }
 
+bool ShellBuiltin::stays_redirected(const shell::Command& command) {
+  const std::vector<shell::Word>& words = command.words;
+  std::size_t at = name_at(words);
+  if (at >= words.size() || shell_verb_of(words[at].text) != ShellVerb::exec) return false;
+  for (++at; at < words.size(); ++at) {
+    const std::string& text = words[at].text;
+    if (text == "-a") ++at;
+    // A word that may be nothing is no program for certain.
+    if (!starts_with(text, "-"sv) && !(words[at].split && text == unknown_part)) return false;
+  }
+  return true;
+}
+
+// A shell that reads its script from there goes on with what it finds: as `. /dev/stdin` does.
+
+void ShellBuiltin::run_exec() {
+  shell::Input& input = *runner_.place.input;
+  if (input.script && !command_.input.script) {
+    ShellRunner inner(runner_);
+    inner.place.keep = nullptr;
+    ShellNode here;
+    here.begin = static_cast<std::uint32_t>(command_.begin);
+    here.end = static_cast<std::uint32_t>(command_.end);
+    shell::Command rest;
+    for (const char* const text : {".", "/dev/stdin"}) {
+      shell::Word word;
+      word.text = text;
+      word.begin = command_.begin;
+      word.end = command_.end;
+      rest.words.push_back(std::move(word));
+    }
+    rest.redirections = command_.redirections;
+    rest.input = command_.input;
+    rest.compound = true;
+    inner.report(here, rest);
+  }
+  const bool script = input.script;
+  // A command before it may have left the body.
+  input = scopes_.left == ShellLeft::nothing ? command_.input : unknown_input();
+  input.script = input.script || script;
+}
+
 void ShellBuiltin::run_trap() {
   std::size_t handler = at_ + 1;
   const bool operands = handler < words_.size() && words_[handler].text == "--";
@@ -236,9 +278,12 @@ void ShellBuiltin::run_trap() {
   if (text.empty() || text == "-" || (!operands && starts_with(text, "-"sv))) return;
   ShellRunner inner(runner_);
   inner.place.output = &runner_.walk.nowhere;
+  ShellInputs inputs(*inner.place.input);
   scopes_.open_frame();
   inner.run_text(text, command_, false);
   scopes_.merge_maybe(scopes_.take_frame());
+  inputs.next();
+  inputs.merge(true);
   if (runner_.place.handler) return;
   auto& traps = runner_.walk.traps;
   for (const ShellWalk::Trap& trap : traps)
@@ -257,7 +302,9 @@ bool is_reserved_word(std::string_view name) {
 
 void ShellBuiltin::run_alias() {
   ShellRunner inner(runner_);
+  shell::Input input = *runner_.place.input;
   inner.place.defined = true;
+  inner.place.input = &input;
   inner.place.output = &runner_.walk.nowhere;
   for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
     const shell::Word& word = words_[i];

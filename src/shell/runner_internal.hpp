@@ -56,9 +56,7 @@ struct ShellSurroundings {
   unsigned flags = 0;
   bool operator==(const ShellSurroundings& other) const {
     return flags == other.flags && files == other.files && definitions == other.definitions &&
-           producer == other.producer && input.kind == other.input.kind &&
-           input.text == other.input.text && input.glob == other.input.glob &&
-           input.home == other.input.home && input.script == other.input.script;
+           producer == other.producer && input == other.input;
   }
 };
 
@@ -395,6 +393,37 @@ inline shell::Input unknown_input() {
   input.kind = shell::Input::Kind::unknown;
   return input;
 }
+// True if standard input is among what is redirected.
+bool redirects_input(const std::vector<shell::Redirection>& redirections);
+
+// What exec makes of standard input where it is not certain which commands run: each of these
+// begins with what was before. What several of them have made of it is not known.
+class ShellInputs {
+ public:
+  explicit ShellInputs(shell::Input& input) : input_(input), before_(input) {}
+  // Behind one of them.
+  void next() {
+    differs_ = differs_ || (any_ && !(input_ == made_));
+    made_ = std::exchange(input_, shell::Input(before_));
+    any_ = true;
+  }
+  // Behind all. `maybe_none`: it may be that none has run.
+  void merge(bool maybe_none) {
+    if (maybe_none) next();
+    if (!any_) return;
+    input_ = differs_ ? unknown_input() : made_;
+    // What another shell reads has been read as a script, whatever it is.
+    input_.script = input_.script || before_.script;
+  }
+
+ private:
+  shell::Input& input_;
+  const shell::Input before_;
+  shell::Input made_ = {};
+  bool any_ = false;
+  bool differs_ = false;
+};
+
 // True for the arrays of bash that decide what command a name is.
 bool is_command_table(std::string_view name);
 // What can be read from where this was written.

@@ -70,6 +70,11 @@ struct Input {
     while (other != nullptr && other->piece) other = other->also;
     return other == nullptr;
   }
+  bool operator==(const Input& other) const {
+    return kind == other.kind && text == other.text && glob == other.glob && home == other.home &&
+           script == other.script && also == other.also && piece == other.piece &&
+           added == other.added;
+  }
 };
 
 // A string that the script makes, and what is known of it. Each part that cannot be known without a

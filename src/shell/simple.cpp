@@ -23,10 +23,12 @@ void ShellSimple::run() {
   const std::size_t written = output.text.size();
   std::string printed;
   bool differs = false;
+  ShellInputs inputs(*runner_.place.input);
   walk_.scopes.for_each_choice([&] {
     const std::size_t from = output.text.size();
     walk_.scopes.open_frame();
     run_once();
+    inputs.next();
     branches.push_back(walk_.scopes.take_frame());
     if (branches.size() == 1) {
       printed = output.text.substr(from);
@@ -35,6 +37,7 @@ void ShellSimple::run() {
       output.text.resize(from);
     }
   });
+  inputs.merge(false);
   if (branches.size() == 1) return walk_.scopes.set(std::move(branches.front()));
   walk_.scopes.merge(branches, false);
   if (!differs) return;
@@ -288,6 +291,12 @@ void ShellSimple::expand_redirections(std::vector<shell::Redirection>& out, shel
   }
 }
 
+bool redirects_input(const std::vector<shell::Redirection>& redirections) {
+  for (const shell::Redirection& redirection : redirections)
+    if (redirection.fd == 0) return true;
+  return false;
+}
+
 bool ShellSimple::redirects_output() const {
   const std::vector<ShellRedirection>& table = walk_.syntax.redirections;
   for (std::uint32_t i = node_.redirections.first; i != no_index; i = table[i].next)
@@ -323,6 +332,10 @@ bool filters_files(const shell::Command& command) {
 
 void ShellSimple::run_effects(const shell::Command& command) {
   ShellRunner inner(runner_);
+  // What it redirects holds for all that it runs in this shell, and that of exec from here on.
+  shell::Input input = command.input;
+  if (redirects_input(command.redirections) && !ShellBuiltin::stays_redirected(command))
+    inner.place.input = &input;
   ShellPrinted redirected = recorder_of(walk_.budget, command.redirections);
   const bool elsewhere = writes_elsewhere(command);
   if (elsewhere) inner.place.output = &redirected;

@@ -128,7 +128,7 @@ void ShellRunner::report_assignment(const ShellNode& node, std::string_view name
 void ShellRunner::follow(shell::Payload& payload, const shell::Command& command) {
   ShellScopes& scopes = walk.scopes;
   ShellRunner inner(*this);
-  inner.place.input = &payload.input;
+  if (!payload.same_shell || !(payload.input == *place.input)) inner.place.input = &payload.input;
   inner.place.tolerant = place.tolerant || payload.tolerant;
   inner.place.holes = place.holes || payload.holes;
   if (!payload.path.empty()) {
