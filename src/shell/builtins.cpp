@@ -359,12 +359,14 @@ void ShellBuiltin::run_declare() {
   const bool local = is_any(builtin, "local", "declare", "typeset");
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
-  bool array = false;  // -a alone
+  bool array = false;      // -a alone
+  bool reference = false;  // -n
   for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
     const shell::Word& word = words_[i];
     if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
       changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
-      if (word.text.find('n') != std::string::npos) scopes_.use_references();
+      reference = reference || word.text.find('n') != std::string::npos;
+      if (reference) scopes_.use_references();
       array = word.text == "-a";
       keeps_value = keeps_value || word.text.find('r') != std::string::npos;
       continue;
@@ -373,6 +375,10 @@ void ShellBuiltin::run_declare() {
     const std::string_view declared = std::string_view(word.text).substr(0, equals);
     if (local) runner_.walk.names.make_local(scopes_, declared);
     if (changes_value && !array) scopes_.set_attribute(declared, 'i');
+    if (reference && local)
+      ShellSteering(runner_).note_reference(equals == std::string::npos
+                                                ? unknown_part
+                                                : std::string_view(word.text).substr(equals + 1));
     if (equals == std::string::npos) {
       if (keeps_value) scopes_.set_attribute(declared, 'r');
       continue;
@@ -391,9 +397,27 @@ void ShellBuiltin::run_declare() {
                           ends_with(text.text, ")"sv) && (changes_value || holds_array(name));
     // declare -a a='(b $(c))' is a=(b $(c)).
     if (elements) runner_.run_text(concat("%=%", {name, text.text}), command_, true);
+    // The word says what is assigned, unless more than that is.
+    if (append) {
+      report_appended(name, text);
+    } else if (changes_value) {
+      ShellSteering(runner_).report(name, scalar_value({in_lower_case(text.text)}));
+    }
     if (changes_value || append || elements) text = unknown_text();
-    runner_.assign(name, scalar_value(std::move(text)));
+    runner_.store(name, scalar_value(std::move(text)));
     if (keeps_value) scopes_.set_attribute(name, 'r');
+  }
+}
+
+void ShellBuiltin::report_appended(std::string_view name, const ShellText& text) {
+  ShellSteering steering(runner_);
+  for (const ShellValue& value : std::vector<ShellValue>(scopes_.read(name).values)) {
+    const bool known = value.elements.size() == 1 && value.elements[0].known();
+    if (known && !value.unset)
+      steering.report(name, scalar_value({concat({value.elements[0].text, text.text})}));
+    else
+      steering.report_added(name, text);
+    if (!known && !value.unset) steering.report(name, unknown_scalar());
   }
 }
 

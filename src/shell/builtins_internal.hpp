@@ -92,6 +92,8 @@ class ShellBuiltin : ShellVerbs {
   void run_compgen();
   void run_declare();
   bool holds_array(std::string_view name);
+  // What a variable is with a text behind what it may be, if it steers programs.
+  void report_appended(std::string_view name, const ShellText& text);
   void run_eval();
   // Standard input is another one from here on.
   void run_exec();

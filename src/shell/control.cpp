@@ -275,9 +275,12 @@ void ShellRunner::run_for(const ShellNode& node) {
     inner.place.defined = true;
   }
   for (const ShellVariable& part : parts) {
-    for (const ShellValue& value : part.values)
+    for (const ShellValue& value : part.values) {
+      ShellSteering steering(inner);
+      steering.report(node.name, value);
       ShellEvaluation(inner).expand_value(node.name, value);
-    if (steers_programs(node.name)) inner.report_assignment(node, node.name, part);
+      for (const ShellText& element : value.elements) steering.note_reference(element.text);
+    }
     inner.run_rounds(node, part);
   }
 }

@@ -6,6 +6,7 @@
 //       ShellExpander  its words             (words_internal.hpp)
 //       ShellBuiltin   a builtin             (builtins_internal.hpp)
 //       ShellPrinter   what a command prints (builtins_internal.hpp)
+//     ShellSteering .. variables that decide what programs do
 //   ShellNames ....... functions and aliases, and the calls of functions
 //   ShellBodies ...... what bodies of functions and loops did when they ran before
 //
@@ -43,8 +44,9 @@ struct ShellPlace {
   bool tolerant = false;
   bool holes = false;
   std::string_view file = {};
-  bool handler = false;  // in a handler of a trap, when the script has ended
-  bool held = false;     // in shell::Options::held
+  bool starting = false;  // in what a shell reads before its script
+  bool handler = false;   // in a handler of a trap, when the script has ended
+  bool held = false;      // in shell::Options::held
 };
 
 // What a body depends on beside variables.
@@ -218,6 +220,9 @@ struct ShellWalk {
   std::list<Trap> traps = {};
   ShellPrinted nowhere{nullptr};         // output that nothing reads
   std::list<shell::Input> printed = {};  // what can be read from <( )
+  // Variables that steer programs and that references may stand for; unknown_part: any.
+  std::vector<std::string> references = {};
+  bool has_start_files = false;  // the script sets BASH_ENV or ENV
   bool lastpipe = false;       // the word is in the script: a pipeline's end may run in this shell
   std::size_t here_begin = 0;  // the node that runs
   std::size_t here_end = 0;
@@ -243,12 +248,15 @@ class ShellRunner {
   // Handlers see what the variables are in the end, too.
   void run_traps();
 
+  // Reports it, if it steers programs.
   void assign(std::string_view name, ShellValue&& value);
+  // The same for an assignment that has been reported.
+  void store(std::string_view name, ShellValue&& value);
   // The variable, or the array of name[subscript], has any value from here on.
   void assign_unknown(std::string_view text);
 
   // The one string that a word makes.
-  ShellText expand_single(std::uint32_t index);
+  shell::Word expand_single(std::uint32_t index);
   // The fields that words make.
   void expand_words(ShellRange range, std::vector<shell::Word>& out, bool single = false);
   // What $(list) writes.
@@ -259,11 +267,6 @@ class ShellRunner {
   // Completes the command and hands it to the visitor; follows what that gives back.
   void report(const ShellNode& node, shell::Command& command);
   void report_held(const shell::Command& command);
-  // Variables that decide which program or library runs: setting them is reported as an assignment,
-  // however it is done.
-  static bool steers_programs(std::string_view name);
-  void report_assignment(const ShellNode& node, std::string_view name,
-                         const ShellVariable& variable);
 
   // What a path is called in ShellWalk::files.
   std::string file_key(std::string_view path) const;
@@ -350,6 +353,37 @@ class ShellEvaluation {
   ShellWalk& walk_;
 };
 
+// Variables that steer programs, see shell::Options: reports what they get, however that is done.
+//
+//   X=a                     reported with the command: ShellRunner::store()
+//   export X=a              the same, as a word of it
+//   X=(a b), read X, : ${X:=a}, printf -v X a, for X in a ...     ShellRunner::assign()
+//   declare -n r=X; r=a     for all that references may stand for, whatever is assigned
+class ShellSteering {
+ public:
+  explicit ShellSteering(const ShellRunner& runner) : runner_(runner), walk_(runner.walk) {}
+
+  // Each text of the value, if the variable is one of them.
+  void report(std::string_view name, const ShellValue& value);
+  // A text that stands behind what is not known, and that may have been empty.
+  void report_added(std::string_view name, const ShellText& text);
+  // What else is to be reported where a variable gets a value.
+  void store(std::string_view name, const ShellValue& value);
+  // A reference may stand for the variable of that name, if it is one of them.
+  void note_reference(std::string_view name);
+  // What a shell that the command starts reads first.
+  void find_start_files(shell::Command& command) const;
+
+ private:
+  bool steers(std::string_view name) const;
+  void report_text(std::string_view name, std::string_view text);
+  // What any variable gets, for those that references may stand for.
+  void store_by_reference(const ShellValue& value);
+
+  const ShellRunner& runner_;
+  ShellWalk& walk_;
+};
+
 // A simple command.
 class ShellSimple {
  public:
@@ -394,7 +428,10 @@ inline shell::Input unknown_input() {
   return input;
 }
 // True if standard input is among what is redirected.
-bool redirects_input(const std::vector<shell::Redirection>& redirections);
+inline bool redirects_input(const std::vector<shell::Redirection>& redirections) {
+  return std::any_of(redirections.begin(), redirections.end(),
+                     [](const shell::Redirection& each) { return each.fd == 0; });
+}
 
 // What exec makes of standard input where it is not certain which commands run: each of these
 // begins with what was before. What several of them have made of it is not known.

@@ -1,6 +1,7 @@
 // The walker: simple commands, their assignments and redirections.
 
 #include "shell/builtins_internal.hpp"
+#include "shell/shell_internal.hpp"
 #include "shell/words_internal.hpp"
 
 #include "base/names_internal.hpp"
@@ -131,6 +132,12 @@ bool ShellSimple::is_temporary(std::string_view name) const {
 
 void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
   ShellValue value;
+  shell::Assignment reported;
+  reported.name = std::string(assignment.name);
+  shell::Word& shown = reported.value;
+  const bool element = assignment.subscript != no_index;
+  const bool behind_environment =
+      assignment.append && walk_.scopes.value_of(assignment.name).environment;
   if (assignment.array) {
     value = with_elements(assignment, empty_array());
     // The elements of an associative array have no order.
@@ -139,29 +146,39 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
           word.text.find('A') != std::string::npos)
         value = unknown_array();
   } else {
-    value.elements.push_back(runner_.expand_single(assignment.value));
-    if (assignment.append && assignment.subscript == no_index)
+    shell::Word word = runner_.expand_single(assignment.value);
+    shown.unset = word.unset;
+    value.elements.push_back(std::move(word));
+    if (assignment.append && !element) {
+      const ShellText added = value.elements[0];
       value = appended(assignment, std::move(value));
+      if (has_nul(value.elements[0].text))
+        ShellSteering(runner_).report_added(assignment.name, added);
+    }
   }
-  shell::Assignment reported;
-  reported.name = std::string(assignment.name);
-  shell::Word& shown = reported.value;
-  for (const ShellText& element : value.elements) {
-    if (&element != &value.elements[0]) shown.text += ' ';
-    shown.text += element.text;
-    shown.assumed = shown.assumed || element.assumed;
-    shown.glob = shown.glob || element.glob;
+  if (behind_environment) shown.add_unset(hash_of_name(assignment.name));
+  for (const ShellText& each : value.elements) {
+    if (&each != &value.elements[0]) shown.text += ' ';
+    shown.text += each.text;
+    shown.assumed = shown.assumed || each.assumed;
+    shown.glob = shown.glob || each.glob;
   }
   if (!value.elements.empty()) shown.home = value.elements[0].home;
   shown.begin = assignment.begin;
   shown.end = assignment.end;
   if (!assignment.declared) command.assignments.push_back(std::move(reported));
-  if (is_command_table(assignment.name) && assignment.subscript != no_index && !assignment.append &&
-      !value.elements.empty())
+  if (is_command_table(assignment.name) && element && !assignment.append && !value.elements.empty())
     return runner_.run_table_entry(
         assignment.name, runner_.expand_single(assignment.subscript).text, value.elements[0].text);
-  if (assignment.subscript != no_index) value = with_element(assignment, std::move(value));
-  runner_.assign(assignment.name, std::move(value));
+  if (element) value = with_element(assignment, std::move(value));
+  // The elements of an array are texts of their own, and what is added to one is not all of it.
+  if (assignment.array || (element && assignment.append)) {
+    ShellValue added = value;
+    if (assignment.array && behind_environment && !value.elements.empty())
+      added.elements.erase(added.elements.begin());
+    ShellSteering(runner_).report(assignment.name, added);
+  }
+  runner_.store(assignment.name, std::move(value));
 }
 
 ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellValue value) {
@@ -183,7 +200,7 @@ ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellVal
 ShellValue ShellSimple::appended(const ShellAssignment& assignment, ShellValue value) {
   ShellValue whole = walk_.scopes.value_of(assignment.name);
   if (whole.unset) return value;
-  if (whole.environment) return unknown_scalar();
+  if (whole.environment) whole = unknown_scalar();
   if (whole.elements.empty()) whole.elements.push_back(ShellText());
   if (!whole.indexes.empty() && whole.indexes[0] != 0) walk_.budget.charge(whole.put("0"sv, {}));
   ShellText& target = whole.elements[0];
@@ -289,12 +306,6 @@ void ShellSimple::expand_redirections(std::vector<shell::Redirection>& out, shel
     if (redirection.fd == 0) read_from(redirection, input);
     out.push_back(std::move(redirection));
   }
-}
-
-bool redirects_input(const std::vector<shell::Redirection>& redirections) {
-  for (const shell::Redirection& redirection : redirections)
-    if (redirection.fd == 0) return true;
-  return false;
 }
 
 bool ShellSimple::redirects_output() const {
