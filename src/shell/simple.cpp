@@ -353,7 +353,12 @@ void ShellSimple::run_effects(const shell::Command& command) {
   ShellPrinted& output = *inner.place.output;
   const std::vector<shell::Word>& words = command.words;
   if (words.empty()) {
-    if (!command.redirections.empty()) output.write_unknown();  // $(<file)
+    const bool known = runner_.place.reads_file && walk_.budget.bash() &&
+                       input.kind == shell::Input::Kind::known && input.is_certain();
+    if (known)
+      output.append({std::string(input.text), false, input.glob, input.home});
+    else if (!command.redirections.empty())
+      output.write_unknown();
   } else if (!words[0].known()) {
     // It may be anything, cd too.
     output.write_unknown();
