@@ -937,13 +937,17 @@ struct FileList {
 // What search() looks for.
 struct FileSearch {
   std::string pattern = {};  // see Regex; each line is a text of its own, without its end
-  std::string glob = {};     // of names, or with a / of paths from `path`; `**` and {a,b}, too
-  std::size_t context = 0;   // lines around each that matches, at most 100
-  bool files_only = false;   // paths alone, one a line
+  // Of names, or with a / of paths from `path`; `**` and {a,b}, too. At most 4 KiB.
+  std::string glob = {};
+  std::size_t context = 0;                       // lines around each that matches, at most 100
+  bool files_only = false;                       // paths alone, one a line
   std::size_t max_matches = 1000;                // lines that match, or files
   std::size_t max_bytes = std::size_t{1} << 16;  // of FileMatches::text
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
   std::optional<CancelToken> cancel = {};
+  // Masks secrets in a line before a part of it is taken: of half a secret nothing knows later that
+  // it is one. For files here; those elsewhere are searched without it.
+  Function<std::string(std::string_view)> mask = {};
 };
 
 // What was found, by path, with the path of each file before its lines:
@@ -9027,6 +9031,11 @@ struct Input {
     while (other != nullptr && other->piece) other = other->also;
     return other == nullptr;
   }
+  bool operator==(const Input& other) const {
+    return kind == other.kind && text == other.text && glob == other.glob && home == other.home &&
+           script == other.script && also == other.also && piece == other.piece &&
+           added == other.added;
+  }
 };
 
 // A string that the script makes, and what is known of it. Each part that cannot be known without a
@@ -9112,6 +9121,9 @@ struct Command {
   bool widened = false;     // some unknown parts have values, but too many to report each
   bool compound = false;    // no command of its own: the redirections of a compound command
   bool own = false;         // calls a function that the script has surely defined by then
+  // BASH_ENV and ENV, where the script has set them: what a shell that it starts reads first. Not
+  // in what such a shell reads first.
+  std::vector<Assignment> start_files = {};
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
   std::string_view file = {};  // Payload::path of the innermost text around it that has one
 };
@@ -9143,6 +9155,9 @@ struct Options {
   // What its shell runs before it: functions, aliases and the like, which have been judged. Of this
   // nothing is reported but the variables that it sets, as those above.
   std::string_view held = {};
+  // Variables that decide what programs do: setting one is reported as an assignment, however it is
+  // done. Null: there are none.
+  bool (*steers_programs)(std::string_view name) = nullptr;
 };
 
 // How the reading went.
@@ -9168,6 +9183,7 @@ struct Payload {
   bool tolerant = false;    // a syntax error in it ends the payload, not the reading
   bool holes = false;       // as tolerant; the commands in it are marked, too
   bool file = false;        // of a file, which may be run again, also by itself
+  bool starts = false;      // a shell reads it before its script
   // The file, if an earlier command has written the text. An error of syntax in it ends the text.
   std::string path = {};
 };
@@ -9815,6 +9831,7 @@ struct ShellSyntax {
 //       ShellExpander  its words             (words_internal.hpp)
 //       ShellBuiltin   a builtin             (builtins_internal.hpp)
 //       ShellPrinter   what a command prints (builtins_internal.hpp)
+//     ShellSteering .. variables that decide what programs do
 //   ShellNames ....... functions and aliases, and the calls of functions
 //   ShellBodies ...... what bodies of functions and loops did when they ran before
 //
@@ -9842,8 +9859,10 @@ struct ShellPlace {
   bool tolerant = false;
   bool holes = false;
   std::string_view file = {};
-  bool handler = false;  // in a handler of a trap, when the script has ended
-  bool held = false;     // in shell::Options::held
+  bool starting = false;    // in what a shell reads before its script
+  bool reads_file = false;  // $(< file): prints it
+  bool handler = false;     // in a handler of a trap, when the script has ended
+  bool held = false;        // in shell::Options::held
 };
 
 // What a body depends on beside variables.
@@ -9855,9 +9874,7 @@ struct ShellSurroundings {
   unsigned flags = 0;
   bool operator==(const ShellSurroundings& other) const {
     return flags == other.flags && files == other.files && definitions == other.definitions &&
-           producer == other.producer && input.kind == other.input.kind &&
-           input.text == other.input.text && input.glob == other.input.glob &&
-           input.home == other.input.home && input.script == other.input.script;
+           producer == other.producer && input == other.input;
   }
 };
 
@@ -10019,6 +10036,9 @@ struct ShellWalk {
   std::list<Trap> traps = {};
   ShellPrinted nowhere{nullptr};         // output that nothing reads
   std::list<shell::Input> printed = {};  // what can be read from <( )
+  // Variables that steer programs and that references may stand for; unknown_part: any.
+  std::vector<std::string> references = {};
+  bool has_start_files = false;  // the script sets BASH_ENV or ENV
   bool lastpipe = false;       // the word is in the script: a pipeline's end may run in this shell
   std::size_t here_begin = 0;  // the node that runs
   std::size_t here_end = 0;
@@ -10044,12 +10064,15 @@ class ShellRunner {
   // Handlers see what the variables are in the end, too.
   void run_traps();
 
+  // Reports it, if it steers programs.
   void assign(std::string_view name, ShellValue&& value);
+  // The same for an assignment that has been reported.
+  void store(std::string_view name, ShellValue&& value);
   // The variable, or the array of name[subscript], has any value from here on.
   void assign_unknown(std::string_view text);
 
   // The one string that a word makes.
-  ShellText expand_single(std::uint32_t index);
+  shell::Word expand_single(std::uint32_t index);
   // The fields that words make.
   void expand_words(ShellRange range, std::vector<shell::Word>& out, bool single = false);
   // What $(list) writes.
@@ -10060,11 +10083,6 @@ class ShellRunner {
   // Completes the command and hands it to the visitor; follows what that gives back.
   void report(const ShellNode& node, shell::Command& command);
   void report_held(const shell::Command& command);
-  // Variables that decide which program or library runs: setting them is reported as an assignment,
-  // however it is done.
-  static bool steers_programs(std::string_view name);
-  void report_assignment(const ShellNode& node, std::string_view name,
-                         const ShellVariable& variable);
 
   // What a path is called in ShellWalk::files.
   std::string file_key(std::string_view path) const;
@@ -10108,7 +10126,10 @@ class ShellRunner {
   // [[ ]] and (( )) run no program, but are reported as commands of these names.
   void run_test(const ShellNode& node);
   // In a shell of its own.
-  void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input);
+  void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input,
+                 bool reads_file = false);
+  // True for a list that is nothing but < file.
+  bool is_redirection_alone(std::uint32_t index) const;
   // Runs a string that a command hands to a shell.
   void follow(shell::Payload& payload, const shell::Command& command);
   // A file that was run before with the same variables and arguments is not run again.
@@ -10148,6 +10169,37 @@ class ShellEvaluation {
 
  private:
   ShellRunner& runner_;
+  ShellWalk& walk_;
+};
+
+// Variables that steer programs, see shell::Options: reports what they get, however that is done.
+//
+//   X=a                     reported with the command: ShellRunner::store()
+//   export X=a              the same, as a word of it
+//   X=(a b), read X, : ${X:=a}, printf -v X a, for X in a ...     ShellRunner::assign()
+//   declare -n r=X; r=a     for all that references may stand for, whatever is assigned
+class ShellSteering {
+ public:
+  explicit ShellSteering(const ShellRunner& runner) : runner_(runner), walk_(runner.walk) {}
+
+  // Each text of the value, if the variable is one of them.
+  void report(std::string_view name, const ShellValue& value);
+  // A text that stands behind what is not known, and that may have been empty.
+  void report_added(std::string_view name, const ShellText& text);
+  // What else is to be reported where a variable gets a value.
+  void store(std::string_view name, const ShellValue& value);
+  // A reference may stand for the variable of that name, if it is one of them.
+  void note_reference(std::string_view name);
+  // What a shell that the command starts reads first.
+  void find_start_files(shell::Command& command) const;
+
+ private:
+  bool steers(std::string_view name) const;
+  void report_text(std::string_view name, std::string_view text);
+  // What any variable gets, for those that references may stand for.
+  void store_by_reference(const ShellValue& value);
+
+  const ShellRunner& runner_;
   ShellWalk& walk_;
 };
 
@@ -10194,6 +10246,40 @@ inline shell::Input unknown_input() {
   input.kind = shell::Input::Kind::unknown;
   return input;
 }
+// True if standard input is among what is redirected.
+inline bool redirects_input(const std::vector<shell::Redirection>& redirections) {
+  return std::any_of(redirections.begin(), redirections.end(),
+                     [](const shell::Redirection& each) { return each.fd == 0; });
+}
+
+// What exec makes of standard input where it is not certain which commands run: each of these
+// begins with what was before. What several of them have made of it is not known.
+class ShellInputs {
+ public:
+  explicit ShellInputs(shell::Input& input) : input_(input), before_(input) {}
+  // Behind one of them.
+  void next() {
+    differs_ = differs_ || (any_ && !(input_ == made_));
+    made_ = std::exchange(input_, shell::Input(before_));
+    any_ = true;
+  }
+  // Behind all. `maybe_none`: it may be that none has run.
+  void merge(bool maybe_none) {
+    if (maybe_none) next();
+    if (!any_) return;
+    input_ = differs_ ? unknown_input() : made_;
+    // What another shell reads has been read as a script, whatever it is.
+    input_.script = input_.script || before_.script;
+  }
+
+ private:
+  shell::Input& input_;
+  const shell::Input before_;
+  shell::Input made_ = {};
+  bool any_ = false;
+  bool differs_ = false;
+};
+
 // True for the arrays of bash that decide what command a name is.
 bool is_command_table(std::string_view name);
 // What can be read from where this was written.
@@ -10217,9 +10303,9 @@ bool is_special_builtin(std::string_view name);
 
 ShellSurroundings ShellRunner::surroundings() const {
   const bool flags[] = {
-      place.pipeline,     place.background, place.defined,         place.tolerant,
-      place.holes,        place.handler,    place.keep != nullptr, place.output->records(),
-      !place.file.empty()};
+      place.pipeline,      place.background, place.defined,         place.tolerant,
+      place.holes,         place.handler,    place.keep != nullptr, place.output->records(),
+      !place.file.empty(), place.starting};
   unsigned bits = 2 * place.shells + (walk.names.any_forgotten() ? 1 : 0);
   for (const bool flag : flags) bits = 2 * bits + (flag ? 1 : 0);
   return {*place.input, walk.scopes.definitions, place.producer_id, walk.files.version(), bits};
@@ -10461,6 +10547,8 @@ class ShellExpander : ShellFields {
   void assume_operand(const ShellPart& part);
   // ${name=word} of a variable that is not set: the result is its new value, and is split as such.
   void assign_operand(const ShellPart& part);
+  // The variable that such an expansion assigns.
+  std::string assigned_name(const ShellPart& part);
   // For the commands in an operand that is not used, as far as the walk knows.
   void walk_operand(const ShellPart& part);
 };
@@ -10876,6 +10964,8 @@ class ShellBuiltin : ShellVerbs {
       : ShellVerbs(runner, command, name_at(command.words)) {}
 
   void run();
+  // True for exec without a program: what it redirects stays so.
+  static bool stays_redirected(const shell::Command& command);
 
  private:
   // Behind `command`, `builtin` and their options.
@@ -10893,7 +10983,11 @@ class ShellBuiltin : ShellVerbs {
   void run_compgen();
   void run_declare();
   bool holds_array(std::string_view name);
+  // What a variable is with a text behind what it may be, if it steers programs.
+  void report_appended(std::string_view name, const ShellText& text);
   void run_eval();
+  // Standard input is another one from here on.
+  void run_exec();
   // history -s COMMAND: fc may run it.
   void run_history();
   // hash -p FILE NAME: from here on, NAME is FILE.
@@ -11115,7 +11209,7 @@ void ShellBuiltin::run() {
     case ShellVerb::eval:
       return run_eval();
     case ShellVerb::exec:
-      if (at_ + 1 == words_.size()) *runner_.place.input = command_.input;
+      if (stays_redirected(command_)) run_exec();
       return output_.write_unknown();
     case ShellVerb::exit:  // whether the list writes more behind it is not known
     case ShellVerb::none:
@@ -11166,6 +11260,48 @@ void ShellBuiltin::run_eval() {
   if (!text.empty()) runner_.run_text(std::move(text), command_, false);
 }
 
+bool ShellBuiltin::stays_redirected(const shell::Command& command) {
+  const std::vector<shell::Word>& words = command.words;
+  std::size_t at = name_at(words);
+  if (at >= words.size() || shell_verb_of(words[at].text) != ShellVerb::exec) return false;
+  for (++at; at < words.size(); ++at) {
+    const std::string& text = words[at].text;
+    if (text == "-a") ++at;
+    // A word that may be nothing is no program for certain.
+    if (!starts_with(text, "-"sv) && !(words[at].split && text == unknown_part)) return false;
+  }
+  return true;
+}
+
+// A shell that reads its script from there goes on with what it finds: as `. /dev/stdin` does.
+
+void ShellBuiltin::run_exec() {
+  shell::Input& input = *runner_.place.input;
+  if (input.script && !command_.input.script) {
+    ShellRunner inner(runner_);
+    inner.place.keep = nullptr;
+    ShellNode here;
+    here.begin = static_cast<std::uint32_t>(command_.begin);
+    here.end = static_cast<std::uint32_t>(command_.end);
+    shell::Command rest;
+    for (const char* const text : {".", "/dev/stdin"}) {
+      shell::Word word;
+      word.text = text;
+      word.begin = command_.begin;
+      word.end = command_.end;
+      rest.words.push_back(std::move(word));
+    }
+    rest.redirections = command_.redirections;
+    rest.input = command_.input;
+    rest.compound = true;
+    inner.report(here, rest);
+  }
+  const bool script = input.script;
+  // A command before it may have left the body.
+  input = scopes_.left == ShellLeft::nothing ? command_.input : unknown_input();
+  input.script = input.script || script;
+}
+
 void ShellBuiltin::run_trap() {
   std::size_t handler = at_ + 1;
   const bool operands = handler < words_.size() && words_[handler].text == "--";
@@ -11175,9 +11311,12 @@ void ShellBuiltin::run_trap() {
   if (text.empty() || text == "-" || (!operands && starts_with(text, "-"sv))) return;
   ShellRunner inner(runner_);
   inner.place.output = &runner_.walk.nowhere;
+  ShellInputs inputs(*inner.place.input);
   scopes_.open_frame();
   inner.run_text(text, command_, false);
   scopes_.merge_maybe(scopes_.take_frame());
+  inputs.next();
+  inputs.merge(true);
   if (runner_.place.handler) return;
   auto& traps = runner_.walk.traps;
   for (const ShellWalk::Trap& trap : traps)
@@ -11196,7 +11335,9 @@ bool is_reserved_word(std::string_view name) {
 
 void ShellBuiltin::run_alias() {
   ShellRunner inner(runner_);
+  shell::Input input = *runner_.place.input;
   inner.place.defined = true;
+  inner.place.input = &input;
   inner.place.output = &runner_.walk.nowhere;
   for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
     const shell::Word& word = words_[i];
@@ -11251,12 +11392,14 @@ void ShellBuiltin::run_declare() {
   const bool local = is_any(builtin, "local", "declare", "typeset");
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
-  bool array = false;  // -a alone
+  bool array = false;      // -a alone
+  bool reference = false;  // -n
   for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
     const shell::Word& word = words_[i];
     if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
       changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
-      if (word.text.find('n') != std::string::npos) scopes_.use_references();
+      reference = reference || word.text.find('n') != std::string::npos;
+      if (reference) scopes_.use_references();
       array = word.text == "-a";
       keeps_value = keeps_value || word.text.find('r') != std::string::npos;
       continue;
@@ -11265,6 +11408,10 @@ void ShellBuiltin::run_declare() {
     const std::string_view declared = std::string_view(word.text).substr(0, equals);
     if (local) runner_.walk.names.make_local(scopes_, declared);
     if (changes_value && !array) scopes_.set_attribute(declared, 'i');
+    if (reference && local)
+      ShellSteering(runner_).note_reference(equals == std::string::npos
+                                                ? unknown_part
+                                                : std::string_view(word.text).substr(equals + 1));
     if (equals == std::string::npos) {
       if (keeps_value) scopes_.set_attribute(declared, 'r');
       continue;
@@ -11283,9 +11430,27 @@ void ShellBuiltin::run_declare() {
                           ends_with(text.text, ")"sv) && (changes_value || holds_array(name));
     // declare -a a='(b $(c))' is a=(b $(c)).
     if (elements) runner_.run_text(concat("%=%", {name, text.text}), command_, true);
+    // The word says what is assigned, unless more than that is.
+    if (append) {
+      report_appended(name, text);
+    } else if (changes_value) {
+      ShellSteering(runner_).report(name, scalar_value({in_lower_case(text.text)}));
+    }
     if (changes_value || append || elements) text = unknown_text();
-    runner_.assign(name, scalar_value(std::move(text)));
+    runner_.store(name, scalar_value(std::move(text)));
     if (keeps_value) scopes_.set_attribute(name, 'r');
+  }
+}
+
+void ShellBuiltin::report_appended(std::string_view name, const ShellText& text) {
+  ShellSteering steering(runner_);
+  for (const ShellValue& value : std::vector<ShellValue>(scopes_.read(name).values)) {
+    const bool known = value.elements.size() == 1 && value.elements[0].known();
+    if (known && !value.unset)
+      steering.report(name, scalar_value({concat({value.elements[0].text, text.text})}));
+    else
+      steering.report_added(name, text);
+    if (!known && !value.unset) steering.report(name, unknown_scalar());
   }
 }
 
@@ -11953,7 +12118,9 @@ void ShellRunner::run(std::uint32_t index) {
 }
 
 void ShellRunner::run_background(std::uint32_t index, const ShellNode& node) {
+  shell::Input input = *place.input;
   ShellRunner inner(*this);
+  inner.place.input = &input;
   inner.place.background = true;
   ++inner.place.parallel;
   walk.scopes.open_frame();
@@ -11967,18 +12134,21 @@ void ShellRunner::run_foreground(std::uint32_t index, const ShellNode& node) {
   if (node.redirections.first == no_index) return run_compound(node);
   // Its redirections hold for everything in it.
   shell::Input input = *place.input;
+  ShellInputs inputs(input);
   ShellSimple simple(*this, node);
   std::vector<shell::Redirection> redirections;
   walk.scopes.for_each_choice([&] {
     shell::Command command;
     simple.expand_redirections(command.redirections, input);
+    inputs.next();
     command.compound = true;
     report(node, command);
     redirections.insert(redirections.end(), command.redirections.begin(),
                         command.redirections.end());
   });
+  inputs.merge(false);
   ShellRunner inner(*this);
-  inner.place.input = &input;
+  if (redirects_input(redirections)) inner.place.input = &input;
   ShellPrinted printed = recorder_of(walk.budget, redirections);
   const bool redirected = simple.redirects_output();
   if (redirected) inner.place.output = &printed;
@@ -12023,8 +12193,11 @@ void ShellRunner::run_compound(const ShellNode& node) {
 }
 
 void ShellRunner::run_subshell(std::uint32_t index) {
+  shell::Input input = *place.input;
+  ShellRunner inner(*this);
+  inner.place.input = &input;
   walk.scopes.open_frame();
-  run(index);
+  inner.run(index);
   walk.scopes.take_frame();
 }
 
@@ -12049,6 +12222,7 @@ void ShellRunner::run_and_or(const ShellNode& node) {
   ShellScopes& scopes = walk.scopes;
   run(walk.item(node.nodes, 0));
   const std::size_t written = place.output->text.size();
+  ShellInputs inputs(*place.input);
   // The changes of each command are kept apart: the chain may end behind any of them.
   std::list<ShellChanges> steps;
   scopes.open_frame();
@@ -12057,6 +12231,7 @@ void ShellRunner::run_and_or(const ShellNode& node) {
     const char joint = walk.node(walk.item(node.nodes, i)).joint;
     // Behind a ||, and for the command after that, it is not known which commands have run.
     if (i > 1 && (joint == '|' || before == '|')) {
+      inputs.next();
       steps.push_back(scopes.take_frame());
       scopes.merge(steps, true);
       steps.clear();
@@ -12070,6 +12245,8 @@ void ShellRunner::run_and_or(const ShellNode& node) {
     before = joint;
   }
   place.output->forget(written);
+  inputs.next();
+  inputs.merge(true);
   steps.push_back(scopes.take_frame());
   scopes.merge(steps, true);
 }
@@ -12077,11 +12254,18 @@ void ShellRunner::run_and_or(const ShellNode& node) {
 void ShellRunner::run_if(const ShellNode& node) {
   const std::size_t count = size(node.nodes);
   std::list<ShellChanges> branches;
+  run(walk.item(node.nodes, 0));
+  ShellInputs inputs(*place.input);
   for (std::size_t i = 0; i + 1 < count; i += 2) {
-    run(walk.item(node.nodes, i));
+    if (i > 0) run(walk.item(node.nodes, i));
     branches.push_back(run_branch(walk.item(node.nodes, i + 1)));
+    inputs.next();
   }
-  if (count % 2 == 1) branches.push_back(run_branch(walk.item(node.nodes, count - 1)));
+  if (count % 2 == 1) {
+    branches.push_back(run_branch(walk.item(node.nodes, count - 1)));
+    inputs.next();
+  }
+  inputs.merge(count % 2 == 0);
   walk.scopes.merge(branches, count % 2 == 0);
 }
 
@@ -12091,8 +12275,12 @@ void ShellRunner::run_case(const ShellNode& node) {
       expand_single(walk.item(node.words, i));
   });
   std::list<ShellChanges> branches;
-  for (std::size_t i = 0; i < size(node.nodes) && !walk.budget.stopped(); ++i)
+  ShellInputs inputs(*place.input);
+  for (std::size_t i = 0; i < size(node.nodes) && !walk.budget.stopped(); ++i) {
     branches.push_back(run_branch(walk.item(node.nodes, i)));
+    inputs.next();
+  }
+  inputs.merge(true);
   walk.scopes.merge(branches, true);
 }
 
@@ -12109,6 +12297,7 @@ void ShellRunner::run_case(const ShellNode& node) {
 void ShellRunner::run_rounds(const ShellNode& node, const ShellVariable& variable) {
   if (size(node.nodes) == 0) return;
   ShellScopes& scopes = walk.scopes;
+  ShellInputs inputs(*place.input);
   for (int rounds = 0; rounds < 2 && !walk.budget.stopped(); ++rounds) {
     const std::size_t written = place.output->text.size();
     const std::uint64_t definitions = scopes.definitions;
@@ -12117,8 +12306,10 @@ void ShellRunner::run_rounds(const ShellNode& node, const ShellVariable& variabl
     scopes.merge_maybe(effects.changes);
     scopes.add(effects.between);
     for (const std::string& name : effects.carried) scopes.add(name, scopes.unknown);
-    if (effects.carried.empty() && definitions == scopes.definitions) return;
+    inputs.next();
+    if (effects.carried.empty() && definitions == scopes.definitions) break;
   }
+  inputs.merge(true);
 }
 
 void ShellRunner::run_for(const ShellNode& node) {
@@ -12146,9 +12337,12 @@ void ShellRunner::run_for(const ShellNode& node) {
     inner.place.defined = true;
   }
   for (const ShellVariable& part : parts) {
-    for (const ShellValue& value : part.values)
+    for (const ShellValue& value : part.values) {
+      ShellSteering steering(inner);
+      steering.report(node.name, value);
       ShellEvaluation(inner).expand_value(node.name, value);
-    if (steers_programs(node.name)) inner.report_assignment(node, node.name, part);
+      for (const ShellText& element : value.elements) steering.note_reference(element.text);
+    }
     inner.run_rounds(node, part);
   }
 }
@@ -12227,7 +12421,8 @@ void ShellRunner::run_pipeline(const ShellNode& node) {
   }
 }
 
-void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input) {
+void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input,
+                            bool reads_file) {
   if (index == no_index || !walk.budget.enter(walk.node(index).begin)) return;
   ShellRunner inner(*this);
   inner.place.input = &input;
@@ -12235,13 +12430,26 @@ void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::In
   inner.place.producer = nullptr;
   inner.place.producer_id = 0;
   inner.place.keep = nullptr;
+  inner.place.reads_file = reads_file;
   inner.run_subshell(index);
   walk.budget.leave();
 }
 
+bool ShellRunner::is_redirection_alone(std::uint32_t index) const {
+  if (index == no_index) return false;
+  const ShellNode* node = &walk.node(index);
+  while (node->kind == ShellNode::Kind::list && size(node->nodes) == 1 && !node->background)
+    node = &walk.node(walk.item(node->nodes, 0));
+  if (node->kind != ShellNode::Kind::simple || node->background || size(node->words) > 0 ||
+      node->assignments.first != no_index || node->redirections.first == no_index)
+    return false;
+  const ShellRedirection& only = walk.syntax.redirections[node->redirections.first];
+  return only.next == no_index && only.kind == shell::Redirection::Kind::read && only.fd == 0;
+}
+
 ShellText ShellRunner::output_of(std::uint32_t index) {
   ShellPrinted output(&walk.budget);
-  run_apart(index, output, *place.input);
+  run_apart(index, output, *place.input, is_redirection_alone(index));
   while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
   return {std::move(output.text), output.assumed, output.glob, output.home};
 }
@@ -13139,12 +13347,12 @@ void ShellExpander::expand_leading_tilde(const ShellPart& part, bool alone) {
   if (!rest.text.empty()) expand_part(rest, false);
 }
 
-ShellText ShellRunner::expand_single(std::uint32_t index) {
+shell::Word ShellRunner::expand_single(std::uint32_t index) {
   if (index == no_index) return {};
   std::vector<shell::Word> words;
   ShellExpander(*this, words, true).expand_word(index);
   if (words.empty()) return {};
-  return words[0];
+  return std::move(words[0]);
 }
 
 void ShellRunner::expand_words(ShellRange range, std::vector<shell::Word>& out, bool single) {
@@ -13359,24 +13567,24 @@ void ShellNames::call(const ShellRunner& caller, const shell::Command& command,
   ShellVariable given;
   given.values.push_back(std::move(arguments));
   activations_.splice(activations_.end(), fresh);
-  shell::Input input = command.input;
   ShellRunner runner(caller);
-  runner.place.input = &input;
   ShellEvaluation(runner).expand_arguments(given.values[0].elements);
   // A body may define another one.
   const std::size_t count = bodies.size();
+  ShellInputs inputs(*runner.place.input);
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t body = bodies[i];
     if (size(caller.walk.node(body).nodes) == 0) continue;
     call_once(runner, body, given);
-    if (!activation.recurs) continue;
     // Once more, with what it may find when it has called itself.
     for (const auto& [name, variable] : activation.carried) {
       scopes.add(name, variable.values);
       scopes.add(name, scopes.unknown);
     }
-    call_once(runner, body, given);
+    if (activation.recurs) call_once(runner, body, given);
+    inputs.next();
   }
+  inputs.merge(false);
   activations_.pop_back();
 }
 
@@ -14512,6 +14720,9 @@ ShellExpander::Left ShellExpander::apply_default(const ShellPart& part,
   const bool environment = parameter.state == State::environment;
   if (!environment && !empty) {
     walk_operand(part);
+    // What is not known may be empty.
+    if (part.operation == '=' && parameter.state == State::unknown)
+      ShellSteering(runner_).report_added(assigned_name(part), runner_.expand_single(part.operand));
     return Left::parameter;
   }
   if (part.operation == '?') {
@@ -14610,22 +14821,23 @@ void ShellExpander::assume_operand(const ShellPart& part) {
   word_.assumed = true;
   assumed_ = outer;
   if (part.operation != '=') return;
-  if (part.indirect) walk_.scopes.use_references();
-  if (ShellRunner::steers_programs(part.text)) {
-    ShellNode here;
-    here.begin = begin_;
-    here.end = end_;
-    runner_.report_assignment(here, part.text, walk_.scopes.read(part.text));
-  }
   ShellText text = runner_.expand_single(part.operand);
   text.assumed = true;
-  runner_.assign(part.text, scalar_value(std::move(text)));
+  runner_.assign(assigned_name(part), scalar_value(std::move(text)));
+}
+
+std::string ShellExpander::assigned_name(const ShellPart& part) {
+  if (!part.indirect) return std::string(part.text);
+  const ShellValue& value = walk_.scopes.value_of(part.text);
+  if (value.elements.size() == 1 && is_name(value.elements[0].text)) return value.elements[0].text;
+  walk_.scopes.use_references();
+  ShellSteering(runner_).note_reference(unknown_part);
+  return std::string(part.text);
 }
 
 void ShellExpander::assign_operand(const ShellPart& part) {
-  if (part.indirect) walk_.scopes.use_references();
   const ShellText value = runner_.expand_single(part.operand);
-  runner_.assign(part.text, scalar_value(value));
+  runner_.assign(assigned_name(part), scalar_value(value));
   add_value_text(value, part.quoted);
   if (part.quoted) add_text({}, true);
 }
@@ -15205,8 +15417,8 @@ void ShellBuiltin::assign_read(const std::vector<std::string_view>& names,
     if (read[i].values.size() == 1) {
       runner_.assign(names[i], std::move(read[i].values[0]));
     } else if (!scopes_.has_attribute(names[i], 'r') && !scopes_.has_attribute(names[i], 'i')) {
-      for (const ShellValue& value : read[i].values)
-        ShellEvaluation(runner_).expand_value(names[i], value);
+      // The variable has several values, which are not stored one by one.
+      for (const ShellValue& value : read[i].values) runner_.assign(names[i], ShellValue(value));
       scopes_.set(names[i], std::move(read[i]));
     }
   }
@@ -15630,10 +15842,12 @@ void ShellSimple::run() {
   const std::size_t written = output.text.size();
   std::string printed;
   bool differs = false;
+  ShellInputs inputs(*runner_.place.input);
   walk_.scopes.for_each_choice([&] {
     const std::size_t from = output.text.size();
     walk_.scopes.open_frame();
     run_once();
+    inputs.next();
     branches.push_back(walk_.scopes.take_frame());
     if (branches.size() == 1) {
       printed = output.text.substr(from);
@@ -15642,6 +15856,7 @@ void ShellSimple::run() {
       output.text.resize(from);
     }
   });
+  inputs.merge(false);
   if (branches.size() == 1) return walk_.scopes.set(std::move(branches.front()));
   walk_.scopes.merge(branches, false);
   if (!differs) return;
@@ -15735,6 +15950,12 @@ bool ShellSimple::is_temporary(std::string_view name) const {
 
 void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
   ShellValue value;
+  shell::Assignment reported;
+  reported.name = std::string(assignment.name);
+  shell::Word& shown = reported.value;
+  const bool element = assignment.subscript != no_index;
+  const bool behind_environment =
+      assignment.append && walk_.scopes.value_of(assignment.name).environment;
   if (assignment.array) {
     value = with_elements(assignment, empty_array());
     // The elements of an associative array have no order.
@@ -15743,29 +15964,39 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
           word.text.find('A') != std::string::npos)
         value = unknown_array();
   } else {
-    value.elements.push_back(runner_.expand_single(assignment.value));
-    if (assignment.append && assignment.subscript == no_index)
+    shell::Word word = runner_.expand_single(assignment.value);
+    shown.unset = word.unset;
+    value.elements.push_back(std::move(word));
+    if (assignment.append && !element) {
+      const ShellText added = value.elements[0];
       value = appended(assignment, std::move(value));
+      if (has_nul(value.elements[0].text))
+        ShellSteering(runner_).report_added(assignment.name, added);
+    }
   }
-  shell::Assignment reported;
-  reported.name = std::string(assignment.name);
-  shell::Word& shown = reported.value;
-  for (const ShellText& element : value.elements) {
-    if (&element != &value.elements[0]) shown.text += ' ';
-    shown.text += element.text;
-    shown.assumed = shown.assumed || element.assumed;
-    shown.glob = shown.glob || element.glob;
+  if (behind_environment) shown.add_unset(hash_of_name(assignment.name));
+  for (const ShellText& each : value.elements) {
+    if (&each != &value.elements[0]) shown.text += ' ';
+    shown.text += each.text;
+    shown.assumed = shown.assumed || each.assumed;
+    shown.glob = shown.glob || each.glob;
   }
   if (!value.elements.empty()) shown.home = value.elements[0].home;
   shown.begin = assignment.begin;
   shown.end = assignment.end;
   if (!assignment.declared) command.assignments.push_back(std::move(reported));
-  if (is_command_table(assignment.name) && assignment.subscript != no_index && !assignment.append &&
-      !value.elements.empty())
+  if (is_command_table(assignment.name) && element && !assignment.append && !value.elements.empty())
     return runner_.run_table_entry(
         assignment.name, runner_.expand_single(assignment.subscript).text, value.elements[0].text);
-  if (assignment.subscript != no_index) value = with_element(assignment, std::move(value));
-  runner_.assign(assignment.name, std::move(value));
+  if (element) value = with_element(assignment, std::move(value));
+  // The elements of an array are texts of their own, and what is added to one is not all of it.
+  if (assignment.array || (element && assignment.append)) {
+    ShellValue added = value;
+    if (assignment.array && behind_environment && !value.elements.empty())
+      added.elements.erase(added.elements.begin());
+    ShellSteering(runner_).report(assignment.name, added);
+  }
+  runner_.store(assignment.name, std::move(value));
 }
 
 ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellValue value) {
@@ -15787,7 +16018,7 @@ ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellVal
 ShellValue ShellSimple::appended(const ShellAssignment& assignment, ShellValue value) {
   ShellValue whole = walk_.scopes.value_of(assignment.name);
   if (whole.unset) return value;
-  if (whole.environment) return unknown_scalar();
+  if (whole.environment) whole = unknown_scalar();
   if (whole.elements.empty()) whole.elements.push_back(ShellText());
   if (!whole.indexes.empty() && whole.indexes[0] != 0) walk_.budget.charge(whole.put("0"sv, {}));
   ShellText& target = whole.elements[0];
@@ -15930,13 +16161,22 @@ bool filters_files(const shell::Command& command) {
 
 void ShellSimple::run_effects(const shell::Command& command) {
   ShellRunner inner(runner_);
+  // What it redirects holds for all that it runs in this shell, and that of exec from here on.
+  shell::Input input = command.input;
+  if (redirects_input(command.redirections) && !ShellBuiltin::stays_redirected(command))
+    inner.place.input = &input;
   ShellPrinted redirected = recorder_of(walk_.budget, command.redirections);
   const bool elsewhere = writes_elsewhere(command);
   if (elsewhere) inner.place.output = &redirected;
   ShellPrinted& output = *inner.place.output;
   const std::vector<shell::Word>& words = command.words;
   if (words.empty()) {
-    if (!command.redirections.empty()) output.write_unknown();  // $(<file)
+    const bool known = runner_.place.reads_file && walk_.budget.bash() &&
+                       input.kind == shell::Input::Kind::known && input.is_certain();
+    if (known)
+      output.append({std::string(input.text), false, input.glob, input.home});
+    else if (!command.redirections.empty())
+      output.write_unknown();
   } else if (!words[0].known()) {
     // It may be anything, cd too.
     output.write_unknown();
@@ -15946,6 +16186,89 @@ void ShellSimple::run_effects(const shell::Command& command) {
     ShellBuiltin(inner, command).run();
   }
   runner_.write_redirected(command.redirections, redirected, filters_files(command));
+}
+
+// shell/steering.cpp ------------------------------------------------------------------------------
+// The walker: variables that steer programs, reported however they are set.
+
+bool ShellSteering::steers(std::string_view name) const {
+  const auto steers = walk_.budget.options.steers_programs;
+  return steers != nullptr && steers(name);
+}
+
+void ShellSteering::report(std::string_view name, const ShellValue& value) {
+  if (!steers(name)) return;
+  if (value.elements.empty()) report_text(name, {});
+  for (const ShellText& element : value.elements) report_text(name, element.text);
+}
+
+void ShellSteering::report_text(std::string_view name, std::string_view text) {
+  if (walk_.budget.stopped()) return;
+  walk_.has_start_files = walk_.has_start_files || is_any(name, "BASH_ENV", "ENV");
+  ShellNode here;
+  here.begin = static_cast<std::uint32_t>(walk_.here_begin);
+  here.end = static_cast<std::uint32_t>(walk_.here_end);
+  shell::Assignment assignment;
+  assignment.name = std::string(name);
+  assignment.value.text = std::string(text);
+  assignment.value.begin = here.begin;
+  assignment.value.end = here.end;
+  shell::Command command;
+  command.compound = name == unknown_part;
+  command.input = *runner_.place.input;
+  command.assignments.push_back(std::move(assignment));
+  ShellRunner apart(runner_);
+  apart.place.keep = nullptr;
+  apart.report(here, command);
+}
+
+void ShellSteering::store(std::string_view name, const ShellValue& value) {
+  walk_.has_start_files = walk_.has_start_files || is_any(name, "BASH_ENV", "ENV");
+  // declare -l stores it in small letters.
+  if (walk_.scopes.has_attribute(name, 'i') && steers(name))
+    for (const ShellText& element : value.elements) report_text(name, in_lower_case(element.text));
+  if (walk_.scopes.uses_references()) store_by_reference(value);
+}
+
+void ShellSteering::note_reference(std::string_view name) {
+  constexpr std::size_t most = 8;
+  if (runner_.place.defined || !walk_.scopes.uses_references()) return;
+  if (has_nul(name)) name = unknown_part;
+  if (name != unknown_part && !steers(name)) return;
+  for (const std::string& known : walk_.references)
+    if (known == name) return;
+  if (walk_.references.size() >= most) name = unknown_part;
+  walk_.references.push_back(std::string(name));
+  ++walk_.scopes.definitions;
+}
+
+void ShellSteering::store_by_reference(const ShellValue& value) {
+  for (const ShellText& element : value.elements)
+    if (element.known()) note_reference(element.text);
+  const std::vector<std::string> references = walk_.references;
+  for (const std::string& name : references)
+    for (const ShellText& element : value.elements) report_text(name, element.text);
+}
+
+void ShellSteering::report_added(std::string_view name, const ShellText& text) {
+  const ShellValue value = scalar_value(text);
+  report(name, value);
+  if (walk_.scopes.uses_references()) store_by_reference(value);
+}
+
+void ShellSteering::find_start_files(shell::Command& command) const {
+  if (!walk_.has_start_files || runner_.place.starting) return;
+  for (const std::string_view name : {"BASH_ENV"sv, "ENV"sv}) {
+    const ShellValue& value = walk_.scopes.value_of(name);
+    if (value.environment || value.unset || value.elements.empty()) continue;
+    if (value.elements[0].text.empty()) continue;
+    shell::Assignment start;
+    start.name = std::string(name);
+    static_cast<ShellText&>(start.value) = value.elements[0];
+    start.value.begin = command.begin;
+    start.value.end = command.end;
+    command.start_files.push_back(std::move(start));
+  }
 }
 
 }  // inner
@@ -15992,6 +16315,7 @@ void ShellRunner::report(const ShellNode& node, shell::Command& command) {
     static_cast<ShellText&>(command.work_dir) = directory.elements[0];
     command.work_dir.glob = command.work_dir.split = false;
   }
+  ShellSteering(*this).find_start_files(command);
   command.own = walk.names.is_own(*this, command);
   command.fork_bomb = walk.names.is_fork_bomb(place, command);
   if (!budget.count_command(command.begin)) return;
@@ -16050,34 +16374,16 @@ void ShellRunner::find_text(shell::Word& word) const {
   if (walk.files.may_have(word.text)) word.printed = walk.files.find(file_key(word.text));
 }
 
-bool ShellRunner::steers_programs(std::string_view name) {
-  return is_any(name, "PATH", "BASH_ENV", "ENV", "IFS") || starts_with(name, "LD_"sv) ||
-         starts_with(name, "PYTHON"sv) || starts_with(name, "GIT_"sv);
-}
-
-void ShellRunner::report_assignment(const ShellNode& node, std::string_view name,
-                                    const ShellVariable& variable) {
-  for (const ShellValue& value : variable.values) {
-    shell::Command command;
-    shell::Assignment assignment;
-    assignment.name = std::string(name);
-    if (!value.elements.empty()) assignment.value.text = value.elements[0].text;
-    assignment.value.begin = node.begin;
-    assignment.value.end = node.end;
-    command.assignments.push_back(std::move(assignment));
-    report(node, command);
-  }
-}
-
 // `sh -c STRING name a b` is a shell of its own: $0 is name, $1 and $2 are a and b, and what it
 // changes ends with it. `eval` and the like are in the same shell, and write where it writes.
 
 void ShellRunner::follow(shell::Payload& payload, const shell::Command& command) {
   ShellScopes& scopes = walk.scopes;
   ShellRunner inner(*this);
-  inner.place.input = &payload.input;
+  if (!payload.same_shell || !(payload.input == *place.input)) inner.place.input = &payload.input;
   inner.place.tolerant = place.tolerant || payload.tolerant;
   inner.place.holes = place.holes || payload.holes;
+  inner.place.starting = place.starting || payload.starts;
   if (!payload.path.empty()) {
     if ((payload.file && payload.path == place.file) || !walk.budget.charge(payload.path.size()))
       return;
@@ -16177,7 +16483,15 @@ void ShellRunner::run_table_entry(std::string_view table, std::string_view name,
 }
 
 void ShellRunner::assign(std::string_view name, ShellValue&& value) {
-  if (is_name(name)) ShellEvaluation(*this).expand_value(name, value);
+  if (is_name(name)) ShellSteering(*this).report(name, value);
+  store(name, std::move(value));
+}
+
+void ShellRunner::store(std::string_view name, ShellValue&& value) {
+  if (is_name(name)) {
+    ShellSteering(*this).store(name, value);
+    ShellEvaluation(*this).expand_value(name, value);
+  }
   if (walk.budget.bash() && is_command_table(name))
     run_table_entry(name, unknown_part, unknown_part);
   walk.scopes.assign(name, std::move(value));
@@ -16244,7 +16558,7 @@ void begin_with_variables(ShellRunner& runner, const shell::Options& options) {
   command.compound = true;
   for (const auto& [name, value] : *options.variables) {
     if (!is_name(name)) continue;
-    runner.assign(name, scalar_value({value}));
+    runner.store(name, scalar_value({value}));
     shell::Assignment assignment;
     assignment.name = name;
     assignment.value.text = value;
@@ -17283,6 +17597,9 @@ struct Case {
   }
 };
 
+// True for variables that make later commands run something, or something else.
+bool steers_programs(std::string_view name);
+
 // Finds `rm -r "$x"/*` where the script never sets x: it is then `rm -r /*`. Such removals are kept
 // until the walk is over, as the handler of a trap runs after the assignments that follow it.
 class UnsetVariables {
@@ -17531,6 +17848,9 @@ struct CodeFindings {
   std::list<std::vector<std::string>> commands = {};  // programs with their arguments
   std::vector<std::string> removed = {};              // directories, with all they hold
   bool opaque = false;                                // a statement of it is not known
+  // Of awk: a command is what the code reads, or a text that it makes of that.
+  bool unknown_command = false;
+  std::vector<std::pair<std::string, std::string>> readers = {};  // scripts, and what they read
 };
 
 // A value that literals make.
@@ -17929,6 +18249,9 @@ inline constexpr auto command_variables = NameSet{"BROWSER",
                                                   "SUDO_ASKPASS",
                                                   "VISUAL"};
 
+// Variables whose value a shell at a terminal expands or runs by itself.
+inline constexpr auto prompt_variables = NameSet{"PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4"};
+
 // The last parts of the names of git's and tmux's settings whose value is a command, besides
 // pager.* and alias.*, in small letters.
 inline constexpr auto command_settings = NameSet{"alternaterefscommand",
@@ -18000,7 +18323,8 @@ struct Subject {
         payloads(visit.payloads),
         fetched(visit.fetched),
         changed(visit.changed),
-        run(visit.run) {}
+        run(visit.run),
+        start_files(visit.command.start_files) {}
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
 
@@ -18015,8 +18339,8 @@ struct Subject {
   std::vector<std::string>& fetched;  // see shell::Visit
   std::vector<std::string>& changed;
   std::vector<std::string>& run;
-  std::string environment = {};             // assignments that env makes, for the shells it starts
-  const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
+  std::string environment = {};  // assignments that env makes, for the shells it starts
+  std::vector<shell::Assignment> start_files;  // what its shells read first: BASH_ENV and ENV
   std::list<Form> forms = {};
   std::list<std::vector<shell::Word>> generated = {};  // words of forms that are not in the script
 
@@ -18103,6 +18427,8 @@ void check_host_access(Subject& subject, const Wrapper& wrapper, const Form& for
 // nested_shells.cpp: texts that a shell reads -----------------------------------------------------
 
 void judge_shell(Subject& subject, const Form& form);
+// A program with a path may be a script, whose shell reads such a file first.
+void judge_start_files(Subject& subject, const Form& form);
 // eval, source, trap and alias.
 void judge_builtin(Subject& subject, const Form& form, std::string_view name);
 // What comes in on standard input, as a script. `first`: the index of $1, which stands behind the
@@ -18198,8 +18524,8 @@ void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form);
 // wrappers.cpp: programs that start another one ---------------------------------------------------
 
 void peel(Subject& subject, const Wrapper& wrapper, const Form& whole);
-// Variables that make later commands run something: those of git and of pagers, and the files and
-// functions that shells start with.
+// Judges what such a variable gets: those of git and of pagers, and the functions that shells start
+// with.
 void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
                     std::string_view name, std::string_view value);
 
@@ -18603,7 +18929,11 @@ class CodeReader {
   };
 
   bool is(Language wanted) const { return scope_.is(wanted); }
-  void advance() { token_ = lexer_.next(); }
+  void advance() {
+    token_ = lexer_.next();
+    if (token_.is_mark(';') || token_.is_mark('\n') || token_.is_mark('{') || token_.is_mark('}'))
+      prints_ = false;
+  }
   bool is_close() const {
     return token_.is_mark(')') || token_.is_mark(']') || token_.is_mark('}');
   }
@@ -18621,8 +18951,8 @@ class CodeReader {
   Values read_group(char close, unsigned depth);
   Values read_bare_arguments(unsigned depth);
   bool begins_argument() const;
-  void take_operator(CodeValue& value, Operand& operand, unsigned depth, bool in_brackets,
-                     bool& joins);
+  void take_operator(CodeValue& value, bool& empty, unsigned depth, bool in_brackets, bool& joins);
+  void take_pipe(const CodeValue& before, unsigned depth, bool in_brackets);
   void set(const std::string& name, CodeValue value);
 
   CodeValue call(const std::string& name, const CodeValue& object, Values arguments);
@@ -18630,6 +18960,7 @@ class CodeReader {
   void start(const std::string& name, const Values& arguments);
   void start_by_mark(const Values& arguments);
   bool starts(std::string_view name) const {
+    if (is(Language::awk)) return name == "system"sv;
     return starting_functions.has(name) && !(name == "exec"sv && is(Language::python));
   }
   bool has_effect(std::string_view name) const {
@@ -18645,6 +18976,7 @@ class CodeReader {
   const CodePiece& piece_;
   CodeLexer lexer_;
   CodeToken token_ = {};
+  bool prints_ = false;  // in a print statement of awk
 };
 
 // From the current token to a separator or a closing bracket. `in_brackets`: the end of a line is
@@ -18662,12 +18994,11 @@ CodeValue CodeReader::read_value(unsigned depth, bool in_brackets) {
     const bool beside = text_before && token_.is(CodeToken::Kind::text);
     const bool mark = token_.is(CodeToken::Kind::mark) && !token_.is_mark('(') &&
                       !token_.is_mark('[') && !token_.is_mark('{');
-    Operand operand;
     if (mark) {
-      take_operator(value, operand, depth, in_brackets, joins);
+      take_operator(value, empty, depth, in_brackets, joins);
       continue;
     }
-    operand = read_operand(depth);
+    Operand operand = read_operand(depth);
     const bool assigns = token_.is_mark(CodeToken::assign) || token_.is_mark(CodeToken::add);
     if (assigns && !operand.name.empty()) {
       const bool adds = token_.is_mark(CodeToken::add);
@@ -18699,33 +19030,59 @@ CodeValue CodeReader::read_value(unsigned depth, bool in_brackets) {
     if (operand.plain && statement_names.has(operand.name)) value = CodeValue();
     joins = false;
     empty = false;
+    if (!is(Language::awk) || !operand.plain || !is_any(operand.name, "print", "printf")) continue;
+    prints_ = empty = true;
+    value = CodeValue();
   }
 }
 
 // An operator between two operands.
-void CodeReader::take_operator(CodeValue& value, Operand& operand, unsigned depth, bool in_brackets,
+void CodeReader::take_operator(CodeValue& value, bool& empty, unsigned depth, bool in_brackets,
                                bool& joins) {
   const char mark = token_.mark;
   advance();
   joins = mark == CodeToken::joint;
   if (joins) return;
   if (mark == '|' && is(Language::awk)) {
-    // "command" | getline, print | "command"
-    if (token_.is(CodeToken::Kind::name) && token_.name == "getline"sv) {
-      if (value.is_text()) add_script(value.texts[0]);
-    } else if (!token_.is(CodeToken::Kind::end) && !is_separator() && !is_close()) {
-      const CodeValue command = read_value(depth + 1, in_brackets);
-      if (command.is_text()) add_script(command.texts[0]);
-    }
+    take_pipe(value, depth, in_brackets);
   } else if (mark == '%' && value.is_text() && is(Language::python)) {
-    operand = read_operand(depth);
+    read_operand(depth);
     value.set_text(with_holes(value.texts[0], true));
+    return;
+  } else if (mark == '$' && is(Language::awk)) {
+    // A field of what it reads, behind a text or before one.
+    if (token_.is(CodeToken::Kind::name) || token_.is_mark('(')) read_operand(depth);
+    if (empty) value = CodeValue();
+    value.append(CodeValue());
+    empty = false;
     return;
   } else if (mark == '*' || mark == '\\' || mark == '@' || mark == '&') {
     // *list, \@array, @function, &function
     return;
   }
   value = CodeValue();
+}
+
+// "command" | getline, print | "command"; with |& the same. Elsewhere it is no pipe: a slash may
+// have been read wrongly.
+void CodeReader::take_pipe(const CodeValue& before, unsigned depth, bool in_brackets) {
+  const bool prints = prints_;
+  if (token_.is(CodeToken::Kind::name) && token_.name == "getline"sv) {
+    if (before.is_text())
+      add_script(before.texts[0]);
+    else
+      scope_.findings.unknown_command = true;
+  } else if (!token_.is(CodeToken::Kind::end) && !is_separator() && !is_close()) {
+    const CodeValue command = read_value(depth + 1, in_brackets);
+    if (!command.is_text()) {
+      scope_.findings.unknown_command |= prints;
+    } else {
+      add_script(command.texts[0]);
+      const std::string read = before.is_text() ? before.texts[0] : std::string(1, '\0');
+      if (scope_.charge(command.texts[0].size() + read.size()))
+        scope_.findings.readers.emplace_back(command.texts[0], read);
+    }
+  }
 }
 
 CodeReader::Operand CodeReader::read_operand(unsigned depth) {
@@ -18911,6 +19268,10 @@ CodeValue CodeReader::call(const std::string& name, const CodeValue& object, Val
     result.set_text(std::move(path));
     return result;
   }
+  if (is(Language::awk) && name == "sprintf"sv && !arguments.empty() && arguments[0].is_text()) {
+    result.set_text(with_holes(arguments[0].texts[0], true));
+    return result;
+  }
   if ((is(Language::r) && name == "c"sv) || is_any(name, "list", "tuple")) {
     result.kind = CodeValue::Kind::list;
     for (CodeValue& each : arguments) result.append(std::move(each));
@@ -18972,7 +19333,10 @@ void CodeReader::start(const std::string& name, const Values& arguments) {
   std::size_t i = 0;
   const bool leads = starts_with(name, "spawn"sv) || starts_with(name, "open"sv);
   while (i < arguments.size() && (arguments[i].named || (leads && arguments[i].texts.empty()))) ++i;
-  if (i >= arguments.size() || arguments[i].texts.empty()) return;
+  if (i >= arguments.size() || arguments[i].texts.empty()) {
+    scope_.findings.unknown_command |= is(Language::awk) && i < arguments.size();
+    return;
+  }
   const CodeValue& first = arguments[i];
   std::vector<std::string> words = first.texts;
   if (first.is_text()) {
@@ -20656,6 +21020,40 @@ void read_code_file(Subject& subject, Language language, const Form& form,
   });
 }
 
+// True if a script is a shell that reads its commands. `unknown`: a command in it is not known.
+bool is_shell(const Case& judged, std::string_view text, bool& unknown) {
+  // What is not known is a variable that the script has not set.
+  constexpr std::string_view hole = "${CODEEXEC_HOLE}";
+  std::string script;
+  for (const char c : text) script += c == '\0' ? hole : std::string_view(&c, 1);
+  bool reads = false;
+  shell::Options options;
+  options.dialect = judged.dialect;
+  shell::walk(script, options, [&](const shell::Visit& visit) {
+    const std::vector<shell::Word>& words = visit.command.words;
+    if (words.empty()) return;
+    unknown = unknown || !words[0].known() || words[0].text.find(hole) != std::string::npos;
+    const std::string_view name = base_name(words[0].text);
+    const bool operand = words.size() > 1 && !starts_with(words[1].text, "-"sv);
+    reads = reads || (shells.has(name) && !operand);
+  });
+  return reads;
+}
+
+// True if code of awk runs a command that is made of what it reads.
+bool has_unknown_command(const Case& judged, Language language, CodeFindings& findings) {
+  if (language != Language::awk) return false;
+  bool unknown = findings.unknown_command;
+  for (const std::string& script : findings.scripts)
+    if (is_unknown(script)) is_shell(judged, script, unknown);
+  for (auto& [script, text] : findings.readers) {
+    if (!is_shell(judged, script, unknown)) continue;
+    unknown = unknown || is_unknown(text);
+    findings.scripts.push_back(std::move(text));
+  }
+  return unknown;
+}
+
 }  // namespace
 
 CODEEXEC_INNER {
@@ -20719,10 +21117,12 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
                const shell::Word& word, bool page, const std::vector<std::string_view>& given) {
   const Form unknown = form.reading(!is_blank_or_unknown(code));
-  const CodeFindings findings = find_starts(language, code, page, given);
+  CodeFindings findings = find_starts(language, code, page, given);
   // What comes in is refused where it comes from.
   if (!page && (findings.opaque || is_blank_or_unknown(code)))
     subject.refuse_opaque(unknown, word, "the code is not known before it runs"sv);
+  if (has_unknown_command(subject.judged, language, findings))
+    subject.refuse_opaque(form, word, "a command in the code is not known before it runs"sv);
   Form started = form.from(0);
   started.code = true;
   for (const std::string& script : findings.scripts) subject.add_payload(started, script, false);
@@ -20836,7 +21236,7 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
     judge_files(subject, program, form);
     note_fetched(subject, program, form);
   }
-  if (is_any(name, "export", "declare", "typeset", "readonly")) {
+  if (is_any(name, "export", "declare", "local", "typeset", "readonly")) {
     for (std::size_t i = 1; i < form.size; ++i) {
       std::string_view value = form.words[i].text;
       const std::string_view variable = take_part(value, '=');
@@ -20949,6 +21349,7 @@ void judge_form(Subject& subject, const Form& form) {
     return judge_pattern(subject, form, name);
   }
   run_written_file(subject, form);
+  if (word.text.find('/') != std::string::npos) judge_start_files(subject, form);
   if (!name.empty() && !is_user_list(subject, word)) judge_program(subject, form, name);
 }
 
@@ -21520,8 +21921,9 @@ bool is_risky_acl(std::string_view entries) {
 namespace {
 
 // One text, with the words from `first` on as $0, $1 ... `file`: of an earlier command.
+// `redirected`: it is a file that standard input is.
 void read_commands(Subject& subject, const Form& form, std::size_t first, bool same_shell,
-                   const shell::Input& input, std::string_view file = {}) {
+                   const shell::Input& input, std::string_view file = {}, bool redirected = false) {
   const bool is_file = &input != form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
   Form fed = form.reading(input.kind == shell::Input::Kind::known);
@@ -21535,7 +21937,7 @@ void read_commands(Subject& subject, const Form& form, std::size_t first, bool s
   payload.input = *form.input;
   payload.file = is_file;
   payload.path = std::string(is_file ? file : form.file);
-  if (!is_file) payload.input.script = true;
+  payload.input.script = payload.input.script || !is_file || redirected;
   payload.same_shell = same_shell;
   payload.tolerant = form.code || input.piece;
   payload.holes = form.holes;
@@ -21552,7 +21954,7 @@ bool read_redirected(Subject& subject, const Form& form, std::size_t first, bool
   if (target)
     each_text(subject, *target, [&](const shell::Input& text, std::string_view file) {
       found = true;
-      read_commands(subject, form, first, same_shell, text, file);
+      read_commands(subject, form, first, same_shell, text, file, true);
     });
   return found;
 }
@@ -21708,7 +22110,32 @@ struct ShellCall {
   bool has_command = false;  // -c: the operand is the script
   bool from_input = false;   // -s
   bool runs = true;          // not with -n, --help and --version
+  bool interactive = false;  // -i
+
+  bool may_be_interactive(const Form& form) const {
+    return interactive || from_input || (!has_command && operand >= form.size);
+  }
 };
+
+// A file that a shell reads before its script: as `. "$BASH_ENV"` in it.
+void read_first(Subject& subject, const Form& form, const shell::Assignment& start) {
+  const std::string& value = start.value.text;
+  const std::string path = join_shell_path(subject.command.work_dir.text, value);
+  if (start.value.process || starts_with(path, "/dev/"sv) || starts_with(path, "/proc/"sv))
+    return subject.refuse_opaque(form, start.value,
+                                 "a shell would run what is not known before it runs"sv);
+  if (!subject.judged.charge_bytes(value.size())) return;
+  // A shell expands the value as it does in double quotes.
+  std::string text = ". \"";
+  for (const char c : value) {
+    if (c == '"') text += '\\';
+    text += c;
+  }
+  text += '"';
+  const std::size_t payloads = subject.payloads.size();
+  subject.add_payload(form, text, false);
+  if (subject.payloads.size() > payloads) subject.payloads.back().starts = true;
+}
 
 // One word of letters, such as -lc or +e.
 void read_letters(ShellCall& call, UnsetVariables& variables, std::string_view word) {
@@ -21717,6 +22144,7 @@ void read_letters(ShellCall& call, UnsetVariables& variables, std::string_view w
     if (letter == 'n') call.runs = !on;
     call.has_command |= letter == 'c' && on;
     call.from_input |= letter == 's' && on;
+    call.interactive |= letter == 'i' && on;
     if (letter == 'u' && on) variables.trust_all();
     call.operand += shell_letters.find(letter) != std::string_view::npos;
   }
@@ -21752,13 +22180,20 @@ ShellCall read_shell_options(Subject& subject, const Form& form) {
 
 CODEEXEC_INNER {
 
+void judge_start_files(Subject& subject, const Form& form) {
+  Form code = form;
+  code.code = true;
+  for (const shell::Assignment& start : subject.start_files)
+    if (start.name == "BASH_ENV") read_first(subject, code, start);
+}
+
 void judge_shell(Subject& subject, const Form& form) {
-  if (subject.start_file)
-    subject.refuse_opaque(form, *subject.start_file,
-                          "a shell would run what is not known before it runs"sv);
   const ShellCall call = read_shell_options(subject, form);
   const std::size_t i = call.operand;
   if (!call.runs) return;
+  for (const shell::Assignment& start : subject.start_files)
+    if (start.name == "BASH_ENV" || (start.name == "ENV" && call.may_be_interactive(form)))
+      read_first(subject, form, start);
   if (call.has_command) {
     if (i < form.size) run_string(subject, form, part_of(form.words[i]), i + 1);
   } else if (i >= form.size || call.from_input) {
@@ -22460,6 +22895,7 @@ struct Policy::Compiled {
   // As bash reads the script, and once more as a POSIX shell does where that makes a difference.
   Verdict judge_walks(Case& judged, shell::Options& options, std::string_view work_dir) const {
     options.dialect = shell::Dialect::bash;
+    options.steers_programs = steers_programs;
     if (starts_with(work_dir, "/"sv)) {
       options.work_dir = std::string(work_dir);
       if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);
@@ -26096,6 +26532,8 @@ bool find_wrapper(std::string_view name, Wrapper& wrapper) {
   return true;
 }
 
+}  // inner
+
 // policy/wrappers.cpp -----------------------------------------------------------------------------
 // Programs that start another one, such as env, su and watch.
 //
@@ -26110,18 +26548,36 @@ bool find_wrapper(std::string_view name, Wrapper& wrapper) {
 //
 // A row with a Kind has a function for its program, which peel() calls.
 
+namespace {
+
+// True if all that is not known of a value is what the script was started with.
+bool comes_from_outside(const shell::Word& word, std::string_view value) {
+  const auto unknown = std::count(value.begin(), value.end(), '\0');
+  const auto variables = std::count_if(word.unset.begin(), word.unset.end(),
+                                       [](std::uint16_t name) { return name != 0; });
+  return unknown <= variables;
+}
+
+}  // namespace
+
+CODEEXEC_INNER {
+
+bool steers_programs(std::string_view name) {
+  return is_any(name, "BASH_ENV", "ENV", "IFS", "PATH", "PS0", "PS1", "PS2") ||
+         command_variables.has(name) || starts_with(name, "GIT_"sv) || starts_with(name, "LD_"sv) ||
+         starts_with(name, "PYTHON"sv);
+}
+
 void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
                     std::string_view name, std::string_view value) {
   if (starts_with(name, "BASH_FUNC_"sv))
     subject.refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
-  if (command_variables.has(name)) run_guess(subject, form, value);
   note_editing(subject.judged, name);
+  if (prompt_variables.has(name) && !comes_from_outside(word, value))
+    subject.refuse_opaque(form, word, "a shell at a terminal would run what is not known"sv);
+  // One that is not known may be any of them.
+  if (command_variables.has(name) || is_unknown(name)) run_guess(subject, form, value);
   if (starts_with(name, "GIT_CONFIG_"sv)) judge_git_variable(subject, form, name, value);
-  if (name != "BASH_ENV"sv && name != "ENV"sv) return;
-  const std::string path = join_shell_path(subject.command.work_dir.text, value);
-  if (word.process || is_unknown(value) || starts_with(path, "/dev/"sv) ||
-      starts_with(path, "/proc/"sv))
-    subject.start_file = &word;
 }
 
 }  // inner
@@ -26239,6 +26695,26 @@ void peel_plain(Subject& subject, const Wrapper& wrapper, const Form& form) {
   peel_rest(subject, wrapper, form, i, started);
 }
 
+// A variable that env gives to a shell which is not there yet: what it expands, and what it reads.
+void judge_given(Subject& subject, const Form& form, const shell::Word& word,
+                 const std::string& name, std::string_view value) {
+  if (is_any(name, "BASH_ENV", "ENV")) {
+    for (shell::Assignment& start : subject.start_files)
+      if (start.name == name) start.name.clear();
+    shell::Assignment start;
+    start.name = name;
+    start.value = word_like(word, value);
+    start.value.process = word.process;
+    if (!value.empty()) subject.start_files.push_back(std::move(start));
+  }
+  if (!prompt_variables.has(name)) return;
+  Form code = form;
+  code.code = true;
+  std::string text = name + "=";
+  append_quoted(text, value);
+  subject.add_payload(code, text, false);
+}
+
 // env A=b COMMAND: the assignments hold for the shells that the command starts, too.
 void peel_env(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Part script;
@@ -26256,6 +26732,7 @@ void peel_env(Subject& subject, const Wrapper& wrapper, const Form& form) {
     const std::string name = word.text.substr(0, equals);
     const std::string value = word.text.substr(equals + 1);
     judge_variable(subject, form, word, name, value);
+    judge_given(subject, form, word, name, value);
     if (!is_name(name) || !subject.judged.charge_bytes(word.text.size())) continue;
     subject.environment += name + "=";
     append_quoted(subject.environment, value);
@@ -26673,6 +27150,45 @@ void run_with_unknown(Subject& subject, const Form& command, std::string_view ma
   subject.add_form(command, std::move(words));
 }
 
+// How many of the arguments, or of the lines that have them, come to one command. 0: not said.
+struct Portions {
+  std::size_t items = 0;
+  std::size_t lines = 0;
+};
+
+std::size_t count_in(const Part& part) {
+  std::size_t count = 0;
+  for (const char c : part.text.substr(0, 6))
+    if (is_digit(c)) count = 10 * count + static_cast<std::size_t>(c - '0');
+  return count ? count : 1;
+}
+
+// The command with arguments behind it, as often as it takes.
+void run_with_items(Subject& subject, const Form& form, const Form& command,
+                    const std::vector<std::string>& items, std::size_t most) {
+  for (std::size_t from = 0;; from += most) {
+    const std::size_t end = most && most < items.size() - from ? from + most : items.size();
+    std::vector<shell::Word> words(command.words, command.words + command.size);
+    for (std::size_t i = from; i < end; ++i) words.push_back(item_word(form, items[i]));
+    if (!subject.judged.charge_words(words.size())) return;
+    subject.add_form(command, std::move(words));
+    if (end == items.size()) return;
+  }
+}
+
+// With -L, each command gets the arguments of some lines.
+void run_with_lines(Subject& subject, const Form& form, const Form& command, std::string_view text,
+                    std::size_t most) {
+  while (!text.empty() && !subject.judged.too_complex) {
+    std::size_t end = 0;
+    for (std::size_t line = 0; line < most && end < text.size(); ++line)
+      end = std::min(text.find('\n', end), text.size() - 1) + 1;
+    run_with_items(subject, form, command, split_quoted(subject.judged, text.substr(0, end), false),
+                   0);
+    text.remove_prefix(end);
+  }
+}
+
 // parallel ----------------------------------------------------------------------------------------
 
 // parallel joins its words with one argument, which it quotes, and gives that to a shell.
@@ -26708,6 +27224,7 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   std::string_view mark;  // of -I: stands for the argument, which is a line
   char delimiter = '\0';  // of -0 and -d; none: as split_quoted() has it
   bool from_file = false, nulls = false;
+  Portions portions;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
     const Part& argument = each.part;
@@ -26716,6 +27233,10 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
     if (each.has("a", "arg-file")) from_file = true;
     if (each.has("0", "null")) nulls = true;
     if (each.has("d", "delimiter")) delimiter = delimiter_of(argument.text);
+    if (each.is("n", "max-args")) portions.items = count_in(argument);
+    if (each.is("L", "l", "max-lines")) portions.lines = count_in(argument);
+    // A short line has one, or more.
+    if (each.is("s", "max-chars")) portions.items = 1;
   }
   if (each.at() >= form.size) return;
   static const shell::Input nothing = {shell::Input::Kind::known, ""};
@@ -26735,11 +27256,11 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   const std::vector<std::string> items = delimiter
                                              ? split_plain(subject.judged, text, delimiter)
                                              : split_quoted(subject.judged, text, !mark.empty());
-  if (mark.empty()) {
-    std::vector<shell::Word> words(command.words, command.words + command.size);
-    for (const std::string& item : items) words.push_back(item_word(form, item));
-    return subject.add_form(command, std::move(words));
-  }
+  if (mark.empty() && portions.lines && !delimiter)
+    return run_with_lines(subject, form, command, text, portions.lines);
+  if (mark.empty())
+    return run_with_items(subject, form, command, items,
+                          portions.lines ? portions.lines : portions.items);
   for (const std::string& item : items) {
     if (!subject.judged.charge_words(command.size)) return;
     add_replaced(subject, command, mark, item_word(form, item));
@@ -29861,6 +30382,7 @@ struct SearchState {
   Clock::time_point deadline = {};
   bool is_over = false;
   std::string buffer = {};  // of the file that is read
+  std::string masked = {};  // the long line that is shown
 
   // Whether a bound was reached; then it is over.
   bool stop() {
@@ -29876,9 +30398,14 @@ struct SearchState {
 };
 
 // A line as it is shown; of a long one the part around the match.
-std::string_view shown_part(const SearchState& state, std::string_view line, bool matches) {
+std::string_view shown_part(SearchState& state, std::string_view line, bool matches) {
   if (ends_with(line, "\r"sv)) line.remove_suffix(1);
   if (line.size() <= longest_shown) return line;
+  if (state.search.mask) {
+    state.masked = state.search.mask(line);
+    line = state.masked;
+    if (line.size() <= longest_shown) return line;
+  }
   constexpr std::size_t longest_looked_at = std::size_t{64} << 10;
   std::size_t begin = 0;
   if (matches && line.size() <= longest_looked_at)
@@ -29934,7 +30461,9 @@ class FileScan {
     const std::size_t last = std::string_view(bytes, held).rfind('\n');
     const std::size_t whole = last == std::string_view::npos ? held : last + 1;
     const std::string_view piece(bytes, whole);
+    ends_torn_ = last == std::string_view::npos;
     scan(piece);
+    begins_torn_ = std::exchange(ends_torn_, false);
     std::size_t keep = whole;
     for (std::size_t i = 0; i < state_.search.context && keep > shown_; ++i)
       keep = line_begin_before(piece, keep);
@@ -29997,7 +30526,10 @@ class FileScan {
   bool show_line(std::string_view text, char sign) {
     count_lines(text, shown_);
     const std::size_t end = std::min(text.find('\n', shown_), text.size());
-    const std::string_view line = text.substr(shown_, end - shown_);
+    std::string_view line = text.substr(shown_, end - shown_);
+    // Half a secret may stand where a line was torn.
+    const bool torn = (begins_torn_ && shown_ == 0) || (ends_torn_ && end == text.size());
+    if (torn && state_.search.mask) line = "[part of a line of more than 1 MiB]"sv;
     shown_ = std::min(end + 1, text.size());
     return state_.show(concat(
         {lines_ + 1, std::string_view(&sign, 1), shown_part(state_, line, sign == ':'), "\n"}));
@@ -30014,7 +30546,9 @@ class FileScan {
   const std::string path_;
   bool is_done_ = false;
   bool has_begun_ = false;
-  bool has_gap_ = false;     // lines before the buffer were not shown
+  bool has_gap_ = false;      // lines before the buffer were not shown
+  bool begins_torn_ = false;  // the buffer begins in a line, or ends in one
+  bool ends_torn_ = false;
   std::size_t at_ = 0;       // where the search goes on
   std::size_t shown_ = 0;    // behind what is shown, or moved out of the buffer
   std::size_t after_ = 0;    // lines that are still to be shown behind a match
@@ -30200,6 +30734,10 @@ Expected<FileMatches> Files::search(std::string_view path, const FileSearch& sea
   constexpr std::size_t most_context = 100;
   if (search.context > most_context)
     return make_error(ErrorCode::invalid_argument, "context: must be at most %", {most_context});
+  // Braces make up to 1,000 globs of it.
+  constexpr std::size_t longest_glob = 4096;
+  if (search.glob.size() > longest_glob)
+    return make_error(ErrorCode::invalid_argument, "glob: must be at most % bytes", {longest_glob});
   if (const FilesElsewhere* const there = elsewhere(path))
     return search_elsewhere(*there, path, search);
   const std::string here = moved_path(path);
@@ -72546,6 +73084,7 @@ mcp::ToolResult search_files(ToolSet& set, const mcp::Call& call) {
   search.max_matches = 500;
   search.max_bytes = std::min(std::size_t{16} << 10, call.max_result_bytes() / 16);
   search.cancel = call.cancel_token();
+  search.mask = [&set](std::string_view line) { return set.executor.redact(line); };
   const std::string& path = argument_text(call, "path");
   const auto found = set.files.search(path.empty() ? "." : path, search);
   record_file(set, call, found.has_value(), found.error());

@@ -274,6 +274,7 @@
 #include "shell/scanner.cpp"
 #include "shell/scopes.cpp"
 #include "shell/simple.cpp"
+#include "shell/steering.cpp"
 #include "shell/strings.cpp"
 #include "shell/walker.cpp"
 #include "shell/words.cpp"

@@ -86,13 +86,17 @@ struct FileList {
 // What search() looks for.
 struct FileSearch {
   std::string pattern = {};  // see Regex; each line is a text of its own, without its end
-  std::string glob = {};     // of names, or with a / of paths from `path`; `**` and {a,b}, too
-  std::size_t context = 0;   // lines around each that matches, at most 100
-  bool files_only = false;   // paths alone, one a line
+  // Of names, or with a / of paths from `path`; `**` and {a,b}, too. At most 4 KiB.
+  std::string glob = {};
+  std::size_t context = 0;                       // lines around each that matches, at most 100
+  bool files_only = false;                       // paths alone, one a line
   std::size_t max_matches = 1000;                // lines that match, or files
   std::size_t max_bytes = std::size_t{1} << 16;  // of FileMatches::text
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
   std::optional<CancelToken> cancel = {};
+  // Masks secrets in a line before a part of it is taken: of half a secret nothing knows later that
+  // it is one. For files here; those elsewhere are searched without it.
+  Function<std::string(std::string_view)> mask = {};
 };
 
 // What was found, by path, with the path of each file before its lines:

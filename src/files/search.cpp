@@ -30,6 +30,7 @@ struct SearchState {
   Clock::time_point deadline = {};
   bool is_over = false;
   std::string buffer = {};  // of the file that is read
+  std::string masked = {};  // the long line that is shown
 
   // Whether a bound was reached; then it is over.
   bool stop() {
@@ -45,9 +46,14 @@ struct SearchState {
 };
 
 // A line as it is shown; of a long one the part around the match.
-std::string_view shown_part(const SearchState& state, std::string_view line, bool matches) {
+std::string_view shown_part(SearchState& state, std::string_view line, bool matches) {
   if (ends_with(line, "\r"sv)) line.remove_suffix(1);
   if (line.size() <= longest_shown) return line;
+  if (state.search.mask) {
+    state.masked = state.search.mask(line);
+    line = state.masked;
+    if (line.size() <= longest_shown) return line;
+  }
   constexpr std::size_t longest_looked_at = std::size_t{64} << 10;
   std::size_t begin = 0;
   if (matches && line.size() <= longest_looked_at)
@@ -103,7 +109,9 @@ class FileScan {
     const std::size_t last = std::string_view(bytes, held).rfind('\n');
     const std::size_t whole = last == std::string_view::npos ? held : last + 1;
     const std::string_view piece(bytes, whole);
+    ends_torn_ = last == std::string_view::npos;
     scan(piece);
+    begins_torn_ = std::exchange(ends_torn_, false);
     std::size_t keep = whole;
     for (std::size_t i = 0; i < state_.search.context && keep > shown_; ++i)
       keep = line_begin_before(piece, keep);
@@ -166,7 +174,10 @@ class FileScan {
   bool show_line(std::string_view text, char sign) {
     count_lines(text, shown_);
     const std::size_t end = std::min(text.find('\n', shown_), text.size());
-    const std::string_view line = text.substr(shown_, end - shown_);
+    std::string_view line = text.substr(shown_, end - shown_);
+    // Half a secret may stand where a line was torn.
+    const bool torn = (begins_torn_ && shown_ == 0) || (ends_torn_ && end == text.size());
+    if (torn && state_.search.mask) line = "[part of a line of more than 1 MiB]"sv;
     shown_ = std::min(end + 1, text.size());
     return state_.show(concat(
         {lines_ + 1, std::string_view(&sign, 1), shown_part(state_, line, sign == ':'), "\n"}));
@@ -183,7 +194,9 @@ class FileScan {
   const std::string path_;
   bool is_done_ = false;
   bool has_begun_ = false;
-  bool has_gap_ = false;     // lines before the buffer were not shown
+  bool has_gap_ = false;      // lines before the buffer were not shown
+  bool begins_torn_ = false;  // the buffer begins in a line, or ends in one
+  bool ends_torn_ = false;
   std::size_t at_ = 0;       // where the search goes on
   std::size_t shown_ = 0;    // behind what is shown, or moved out of the buffer
   std::size_t after_ = 0;    // lines that are still to be shown behind a match
@@ -369,6 +382,10 @@ Expected<FileMatches> Files::search(std::string_view path, const FileSearch& sea
   constexpr std::size_t most_context = 100;
   if (search.context > most_context)
     return make_error(ErrorCode::invalid_argument, "context: must be at most %", {most_context});
+  // Braces make up to 1,000 globs of it.
+  constexpr std::size_t longest_glob = 4096;
+  if (search.glob.size() > longest_glob)
+    return make_error(ErrorCode::invalid_argument, "glob: must be at most % bytes", {longest_glob});
   if (const FilesElsewhere* const there = elsewhere(path))
     return search_elsewhere(*there, path, search);
   const std::string here = moved_path(path);

@@ -176,6 +176,9 @@ struct Case {
   }
 };
 
+// True for variables that make later commands run something, or something else.
+bool steers_programs(std::string_view name);
+
 // Finds `rm -r "$x"/*` where the script never sets x: it is then `rm -r /*`. Such removals are kept
 // until the walk is over, as the handler of a trap runs after the assignments that follow it.
 class UnsetVariables {

@@ -25,6 +25,9 @@ struct CodeFindings {
   std::list<std::vector<std::string>> commands = {};  // programs with their arguments
   std::vector<std::string> removed = {};              // directories, with all they hold
   bool opaque = false;                                // a statement of it is not known
+  // Of awk: a command is what the code reads, or a text that it makes of that.
+  bool unknown_command = false;
+  std::vector<std::pair<std::string, std::string>> readers = {};  // scripts, and what they read
 };
 
 // A value that literals make.

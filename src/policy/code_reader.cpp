@@ -95,7 +95,11 @@ class CodeReader {
   };
 
   bool is(Language wanted) const { return scope_.is(wanted); }
-  void advance() { token_ = lexer_.next(); }
+  void advance() {
+    token_ = lexer_.next();
+    if (token_.is_mark(';') || token_.is_mark('\n') || token_.is_mark('{') || token_.is_mark('}'))
+      prints_ = false;
+  }
   bool is_close() const {
     return token_.is_mark(')') || token_.is_mark(']') || token_.is_mark('}');
   }
@@ -113,8 +117,8 @@ class CodeReader {
   Values read_group(char close, unsigned depth);
   Values read_bare_arguments(unsigned depth);
   bool begins_argument() const;
-  void take_operator(CodeValue& value, Operand& operand, unsigned depth, bool in_brackets,
-                     bool& joins);
+  void take_operator(CodeValue& value, bool& empty, unsigned depth, bool in_brackets, bool& joins);
+  void take_pipe(const CodeValue& before, unsigned depth, bool in_brackets);
   void set(const std::string& name, CodeValue value);
 
   CodeValue call(const std::string& name, const CodeValue& object, Values arguments);
@@ -122,6 +126,7 @@ class CodeReader {
   void start(const std::string& name, const Values& arguments);
   void start_by_mark(const Values& arguments);
   bool starts(std::string_view name) const {
+    if (is(Language::awk)) return name == "system"sv;
     return starting_functions.has(name) && !(name == "exec"sv && is(Language::python));
   }
   bool has_effect(std::string_view name) const {
@@ -137,6 +142,7 @@ class CodeReader {
   const CodePiece& piece_;
   CodeLexer lexer_;
   CodeToken token_ = {};
+  bool prints_ = false;  // in a print statement of awk
 };
 
 // From the current token to a separator or a closing bracket. `in_brackets`: the end of a line is
@@ -154,12 +160,11 @@ CodeValue CodeReader::read_value(unsigned depth, bool in_brackets) {
     const bool beside = text_before && token_.is(CodeToken::Kind::text);
     const bool mark = token_.is(CodeToken::Kind::mark) && !token_.is_mark('(') &&
                       !token_.is_mark('[') && !token_.is_mark('{');
-    Operand operand;
     if (mark) {
-      take_operator(value, operand, depth, in_brackets, joins);
+      take_operator(value, empty, depth, in_brackets, joins);
       continue;
     }
-    operand = read_operand(depth);
+    Operand operand = read_operand(depth);
     const bool assigns = token_.is_mark(CodeToken::assign) || token_.is_mark(CodeToken::add);
     if (assigns && !operand.name.empty()) {
       const bool adds = token_.is_mark(CodeToken::add);
@@ -191,33 +196,59 @@ CodeValue CodeReader::read_value(unsigned depth, bool in_brackets) {
     if (operand.plain && statement_names.has(operand.name)) value = CodeValue();
     joins = false;
     empty = false;
+    if (!is(Language::awk) || !operand.plain || !is_any(operand.name, "print", "printf")) continue;
+    prints_ = empty = true;
+    value = CodeValue();
   }
 }
 
 // An operator between two operands.
-void CodeReader::take_operator(CodeValue& value, Operand& operand, unsigned depth, bool in_brackets,
+void CodeReader::take_operator(CodeValue& value, bool& empty, unsigned depth, bool in_brackets,
                                bool& joins) {
   const char mark = token_.mark;
   advance();
   joins = mark == CodeToken::joint;
   if (joins) return;
   if (mark == '|' && is(Language::awk)) {
-    // "command" | getline, print | "command"
-    if (token_.is(CodeToken::Kind::name) && token_.name == "getline"sv) {
-      if (value.is_text()) add_script(value.texts[0]);
-    } else if (!token_.is(CodeToken::Kind::end) && !is_separator() && !is_close()) {
-      const CodeValue command = read_value(depth + 1, in_brackets);
-      if (command.is_text()) add_script(command.texts[0]);
-    }
+    take_pipe(value, depth, in_brackets);
   } else if (mark == '%' && value.is_text() && is(Language::python)) {
-    operand = read_operand(depth);
+    read_operand(depth);
     value.set_text(with_holes(value.texts[0], true));
+    return;
+  } else if (mark == '$' && is(Language::awk)) {
+    // A field of what it reads, behind a text or before one.
+    if (token_.is(CodeToken::Kind::name) || token_.is_mark('(')) read_operand(depth);
+    if (empty) value = CodeValue();
+    value.append(CodeValue());
+    empty = false;
     return;
   } else if (mark == '*' || mark == '\\' || mark == '@' || mark == '&') {
     // *list, \@array, @function, &function
     return;
   }
   value = CodeValue();
+}
+
+// "command" | getline, print | "command"; with |& the same. Elsewhere it is no pipe: a slash may
+// have been read wrongly.
+void CodeReader::take_pipe(const CodeValue& before, unsigned depth, bool in_brackets) {
+  const bool prints = prints_;
+  if (token_.is(CodeToken::Kind::name) && token_.name == "getline"sv) {
+    if (before.is_text())
+      add_script(before.texts[0]);
+    else
+      scope_.findings.unknown_command = true;
+  } else if (!token_.is(CodeToken::Kind::end) && !is_separator() && !is_close()) {
+    const CodeValue command = read_value(depth + 1, in_brackets);
+    if (!command.is_text()) {
+      scope_.findings.unknown_command |= prints;
+    } else {
+      add_script(command.texts[0]);
+      const std::string read = before.is_text() ? before.texts[0] : std::string(1, '\0');
+      if (scope_.charge(command.texts[0].size() + read.size()))
+        scope_.findings.readers.emplace_back(command.texts[0], read);
+    }
+  }
 }
 
 CodeReader::Operand CodeReader::read_operand(unsigned depth) {
@@ -403,6 +434,10 @@ CodeValue CodeReader::call(const std::string& name, const CodeValue& object, Val
     result.set_text(std::move(path));
     return result;
   }
+  if (is(Language::awk) && name == "sprintf"sv && !arguments.empty() && arguments[0].is_text()) {
+    result.set_text(with_holes(arguments[0].texts[0], true));
+    return result;
+  }
   if ((is(Language::r) && name == "c"sv) || is_any(name, "list", "tuple")) {
     result.kind = CodeValue::Kind::list;
     for (CodeValue& each : arguments) result.append(std::move(each));
@@ -464,7 +499,10 @@ void CodeReader::start(const std::string& name, const Values& arguments) {
   std::size_t i = 0;
   const bool leads = starts_with(name, "spawn"sv) || starts_with(name, "open"sv);
   while (i < arguments.size() && (arguments[i].named || (leads && arguments[i].texts.empty()))) ++i;
-  if (i >= arguments.size() || arguments[i].texts.empty()) return;
+  if (i >= arguments.size() || arguments[i].texts.empty()) {
+    scope_.findings.unknown_command |= is(Language::awk) && i < arguments.size();
+    return;
+  }
   const CodeValue& first = arguments[i];
   std::vector<std::string> words = first.texts;
   if (first.is_text()) {

@@ -25,6 +25,40 @@ void read_code_file(Subject& subject, Language language, const Form& form,
   });
 }
 
+// True if a script is a shell that reads its commands. `unknown`: a command in it is not known.
+bool is_shell(const Case& judged, std::string_view text, bool& unknown) {
+  // What is not known is a variable that the script has not set.
+  constexpr std::string_view hole = "${CODEEXEC_HOLE}";
+  std::string script;
+  for (const char c : text) script += c == '\0' ? hole : std::string_view(&c, 1);
+  bool reads = false;
+  shell::Options options;
+  options.dialect = judged.dialect;
+  shell::walk(script, options, [&](const shell::Visit& visit) {
+    const std::vector<shell::Word>& words = visit.command.words;
+    if (words.empty()) return;
+    unknown = unknown || !words[0].known() || words[0].text.find(hole) != std::string::npos;
+    const std::string_view name = base_name(words[0].text);
+    const bool operand = words.size() > 1 && !starts_with(words[1].text, "-"sv);
+    reads = reads || (shells.has(name) && !operand);
+  });
+  return reads;
+}
+
+// True if code of awk runs a command that is made of what it reads.
+bool has_unknown_command(const Case& judged, Language language, CodeFindings& findings) {
+  if (language != Language::awk) return false;
+  bool unknown = findings.unknown_command;
+  for (const std::string& script : findings.scripts)
+    if (is_unknown(script)) is_shell(judged, script, unknown);
+  for (auto& [script, text] : findings.readers) {
+    if (!is_shell(judged, script, unknown)) continue;
+    unknown = unknown || is_unknown(text);
+    findings.scripts.push_back(std::move(text));
+  }
+  return unknown;
+}
+
 }  // namespace
 
 inline namespace inner {
@@ -88,10 +122,12 @@ void peel_interpreter(Subject& subject, const Wrapper& wrapper, const Form& form
 void read_code(Subject& subject, Language language, std::string_view code, const Form& form,
                const shell::Word& word, bool page, const std::vector<std::string_view>& given) {
   const Form unknown = form.reading(!is_blank_or_unknown(code));
-  const CodeFindings findings = find_starts(language, code, page, given);
+  CodeFindings findings = find_starts(language, code, page, given);
   // What comes in is refused where it comes from.
   if (!page && (findings.opaque || is_blank_or_unknown(code)))
     subject.refuse_opaque(unknown, word, "the code is not known before it runs"sv);
+  if (has_unknown_command(subject.judged, language, findings))
+    subject.refuse_opaque(form, word, "a command in the code is not known before it runs"sv);
   Form started = form.from(0);
   started.code = true;
   for (const std::string& script : findings.scripts) subject.add_payload(started, script, false);

@@ -33,7 +33,7 @@ void judge_program(Subject& subject, const Form& form, std::string_view name) {
     judge_files(subject, program, form);
     note_fetched(subject, program, form);
   }
-  if (is_any(name, "export", "declare", "typeset", "readonly")) {
+  if (is_any(name, "export", "declare", "local", "typeset", "readonly")) {
     for (std::size_t i = 1; i < form.size; ++i) {
       std::string_view value = form.words[i].text;
       const std::string_view variable = take_part(value, '=');
@@ -146,6 +146,7 @@ void judge_form(Subject& subject, const Form& form) {
     return judge_pattern(subject, form, name);
   }
   run_written_file(subject, form);
+  if (word.text.find('/') != std::string::npos) judge_start_files(subject, form);
   if (!name.empty() && !is_user_list(subject, word)) judge_program(subject, form, name);
 }
 

@@ -22,8 +22,9 @@ inline namespace v0_1 {
 namespace {
 
 // One text, with the words from `first` on as $0, $1 ... `file`: of an earlier command.
+// `redirected`: it is a file that standard input is.
 void read_commands(Subject& subject, const Form& form, std::size_t first, bool same_shell,
-                   const shell::Input& input, std::string_view file = {}) {
+                   const shell::Input& input, std::string_view file = {}, bool redirected = false) {
   const bool is_file = &input != form.input;
   if (input.kind == shell::Input::Kind::inherited) return;
   Form fed = form.reading(input.kind == shell::Input::Kind::known);
@@ -37,7 +38,7 @@ void read_commands(Subject& subject, const Form& form, std::size_t first, bool s
   payload.input = *form.input;
   payload.file = is_file;
   payload.path = std::string(is_file ? file : form.file);
-  if (!is_file) payload.input.script = true;
+  payload.input.script = payload.input.script || !is_file || redirected;
   payload.same_shell = same_shell;
   payload.tolerant = form.code || input.piece;
   payload.holes = form.holes;
@@ -54,7 +55,7 @@ bool read_redirected(Subject& subject, const Form& form, std::size_t first, bool
   if (target)
     each_text(subject, *target, [&](const shell::Input& text, std::string_view file) {
       found = true;
-      read_commands(subject, form, first, same_shell, text, file);
+      read_commands(subject, form, first, same_shell, text, file, true);
     });
   return found;
 }
@@ -210,7 +211,32 @@ struct ShellCall {
   bool has_command = false;  // -c: the operand is the script
   bool from_input = false;   // -s
   bool runs = true;          // not with -n, --help and --version
+  bool interactive = false;  // -i
+
+  bool may_be_interactive(const Form& form) const {
+    return interactive || from_input || (!has_command && operand >= form.size);
+  }
 };
+
+// A file that a shell reads before its script: as `. "$BASH_ENV"` in it.
+void read_first(Subject& subject, const Form& form, const shell::Assignment& start) {
+  const std::string& value = start.value.text;
+  const std::string path = join_shell_path(subject.command.work_dir.text, value);
+  if (start.value.process || starts_with(path, "/dev/"sv) || starts_with(path, "/proc/"sv))
+    return subject.refuse_opaque(form, start.value,
+                                 "a shell would run what is not known before it runs"sv);
+  if (!subject.judged.charge_bytes(value.size())) return;
+  // A shell expands the value as it does in double quotes.
+  std::string text = ". \"";
+  for (const char c : value) {
+    if (c == '"') text += '\\';
+    text += c;
+  }
+  text += '"';
+  const std::size_t payloads = subject.payloads.size();
+  subject.add_payload(form, text, false);
+  if (subject.payloads.size() > payloads) subject.payloads.back().starts = true;
+}
 
 // One word of letters, such as -lc or +e.
 void read_letters(ShellCall& call, UnsetVariables& variables, std::string_view word) {
@@ -219,6 +245,7 @@ void read_letters(ShellCall& call, UnsetVariables& variables, std::string_view w
     if (letter == 'n') call.runs = !on;
     call.has_command |= letter == 'c' && on;
     call.from_input |= letter == 's' && on;
+    call.interactive |= letter == 'i' && on;
     if (letter == 'u' && on) variables.trust_all();
     call.operand += shell_letters.find(letter) != std::string_view::npos;
   }
@@ -254,13 +281,20 @@ ShellCall read_shell_options(Subject& subject, const Form& form) {
 
 inline namespace inner {
 
+void judge_start_files(Subject& subject, const Form& form) {
+  Form code = form;
+  code.code = true;
+  for (const shell::Assignment& start : subject.start_files)
+    if (start.name == "BASH_ENV") read_first(subject, code, start);
+}
+
 void judge_shell(Subject& subject, const Form& form) {
-  if (subject.start_file)
-    subject.refuse_opaque(form, *subject.start_file,
-                          "a shell would run what is not known before it runs"sv);
   const ShellCall call = read_shell_options(subject, form);
   const std::size_t i = call.operand;
   if (!call.runs) return;
+  for (const shell::Assignment& start : subject.start_files)
+    if (start.name == "BASH_ENV" || (start.name == "ENV" && call.may_be_interactive(form)))
+      read_first(subject, form, start);
   if (call.has_command) {
     if (i < form.size) run_string(subject, form, part_of(form.words[i]), i + 1);
   } else if (i >= form.size || call.from_input) {

@@ -292,6 +292,7 @@ struct Policy::Compiled {
   // As bash reads the script, and once more as a POSIX shell does where that makes a difference.
   Verdict judge_walks(Case& judged, shell::Options& options, std::string_view work_dir) const {
     options.dialect = shell::Dialect::bash;
+    options.steers_programs = steers_programs;
     if (starts_with(work_dir, "/"sv)) {
       options.work_dir = std::string(work_dir);
       if (!is_unknown(work_dir)) enter(judged.start, work_dir, false);

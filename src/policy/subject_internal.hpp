@@ -40,7 +40,8 @@ struct Subject {
         payloads(visit.payloads),
         fetched(visit.fetched),
         changed(visit.changed),
-        run(visit.run) {}
+        run(visit.run),
+        start_files(visit.command.start_files) {}
   Subject(const Subject&) = delete;
   Subject& operator=(const Subject&) = delete;
 
@@ -55,8 +56,8 @@ struct Subject {
   std::vector<std::string>& fetched;  // see shell::Visit
   std::vector<std::string>& changed;
   std::vector<std::string>& run;
-  std::string environment = {};             // assignments that env makes, for the shells it starts
-  const shell::Word* start_file = nullptr;  // what its shells read first, if that is not known
+  std::string environment = {};  // assignments that env makes, for the shells it starts
+  std::vector<shell::Assignment> start_files;  // what its shells read first: BASH_ENV and ENV
   std::list<Form> forms = {};
   std::list<std::vector<shell::Word>> generated = {};  // words of forms that are not in the script
 
@@ -143,6 +144,8 @@ void check_host_access(Subject& subject, const Wrapper& wrapper, const Form& for
 // nested_shells.cpp: texts that a shell reads -----------------------------------------------------
 
 void judge_shell(Subject& subject, const Form& form);
+// A program with a path may be a script, whose shell reads such a file first.
+void judge_start_files(Subject& subject, const Form& form);
 // eval, source, trap and alias.
 void judge_builtin(Subject& subject, const Form& form, std::string_view name);
 // What comes in on standard input, as a script. `first`: the index of $1, which stands behind the
@@ -238,8 +241,8 @@ void peel_parallel(Subject& subject, const Wrapper& wrapper, const Form& form);
 // wrappers.cpp: programs that start another one ---------------------------------------------------
 
 void peel(Subject& subject, const Wrapper& wrapper, const Form& whole);
-// Variables that make later commands run something: those of git and of pagers, and the files and
-// functions that shells start with.
+// Judges what such a variable gets: those of git and of pagers, and the functions that shells start
+// with.
 void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
                     std::string_view name, std::string_view value);
 

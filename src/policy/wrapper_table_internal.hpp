@@ -109,6 +109,9 @@ inline constexpr auto command_variables = NameSet{"BROWSER",
                                                   "SUDO_ASKPASS",
                                                   "VISUAL"};
 
+// Variables whose value a shell at a terminal expands or runs by itself.
+inline constexpr auto prompt_variables = NameSet{"PROMPT_COMMAND", "PS0", "PS1", "PS2", "PS4"};
+
 // The last parts of the names of git's and tmux's settings whose value is a command, besides
 // pager.* and alias.*, in small letters.
 inline constexpr auto command_settings = NameSet{"alternaterefscommand",

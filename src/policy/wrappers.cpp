@@ -19,20 +19,36 @@
 namespace codeexec {
 inline namespace v0_1 {
 
+namespace {
+
+// True if all that is not known of a value is what the script was started with.
+bool comes_from_outside(const shell::Word& word, std::string_view value) {
+  const auto unknown = std::count(value.begin(), value.end(), '\0');
+  const auto variables = std::count_if(word.unset.begin(), word.unset.end(),
+                                       [](std::uint16_t name) { return name != 0; });
+  return unknown <= variables;
+}
+
+}  // namespace
+
 inline namespace inner {
+
+bool steers_programs(std::string_view name) {
+  return is_any(name, "BASH_ENV", "ENV", "IFS", "PATH", "PS0", "PS1", "PS2") ||
+         command_variables.has(name) || starts_with(name, "GIT_"sv) || starts_with(name, "LD_"sv) ||
+         starts_with(name, "PYTHON"sv);
+}
 
 void judge_variable(Subject& subject, const Form& form, const shell::Word& word,
                     std::string_view name, std::string_view value) {
   if (starts_with(name, "BASH_FUNC_"sv))
     subject.refuse_opaque(form, word, "a shell would run what is not known before it runs"sv);
-  if (command_variables.has(name)) run_guess(subject, form, value);
   note_editing(subject.judged, name);
+  if (prompt_variables.has(name) && !comes_from_outside(word, value))
+    subject.refuse_opaque(form, word, "a shell at a terminal would run what is not known"sv);
+  // One that is not known may be any of them.
+  if (command_variables.has(name) || is_unknown(name)) run_guess(subject, form, value);
   if (starts_with(name, "GIT_CONFIG_"sv)) judge_git_variable(subject, form, name, value);
-  if (name != "BASH_ENV"sv && name != "ENV"sv) return;
-  const std::string path = join_shell_path(subject.command.work_dir.text, value);
-  if (word.process || is_unknown(value) || starts_with(path, "/dev/"sv) ||
-      starts_with(path, "/proc/"sv))
-    subject.start_file = &word;
 }
 
 }  // namespace inner
@@ -150,6 +166,26 @@ void peel_plain(Subject& subject, const Wrapper& wrapper, const Form& form) {
   peel_rest(subject, wrapper, form, i, started);
 }
 
+// A variable that env gives to a shell which is not there yet: what it expands, and what it reads.
+void judge_given(Subject& subject, const Form& form, const shell::Word& word,
+                 const std::string& name, std::string_view value) {
+  if (is_any(name, "BASH_ENV", "ENV")) {
+    for (shell::Assignment& start : subject.start_files)
+      if (start.name == name) start.name.clear();
+    shell::Assignment start;
+    start.name = name;
+    start.value = word_like(word, value);
+    start.value.process = word.process;
+    if (!value.empty()) subject.start_files.push_back(std::move(start));
+  }
+  if (!prompt_variables.has(name)) return;
+  Form code = form;
+  code.code = true;
+  std::string text = name + "=";
+  append_quoted(text, value);
+  subject.add_payload(code, text, false);
+}
+
 // env A=b COMMAND: the assignments hold for the shells that the command starts, too.
 void peel_env(Subject& subject, const Wrapper& wrapper, const Form& form) {
   Part script;
@@ -167,6 +203,7 @@ void peel_env(Subject& subject, const Wrapper& wrapper, const Form& form) {
     const std::string name = word.text.substr(0, equals);
     const std::string value = word.text.substr(equals + 1);
     judge_variable(subject, form, word, name, value);
+    judge_given(subject, form, word, name, value);
     if (!is_name(name) || !subject.judged.charge_bytes(word.text.size())) continue;
     subject.environment += name + "=";
     append_quoted(subject.environment, value);

@@ -140,6 +140,45 @@ void run_with_unknown(Subject& subject, const Form& command, std::string_view ma
   subject.add_form(command, std::move(words));
 }
 
+// How many of the arguments, or of the lines that have them, come to one command. 0: not said.
+struct Portions {
+  std::size_t items = 0;
+  std::size_t lines = 0;
+};
+
+std::size_t count_in(const Part& part) {
+  std::size_t count = 0;
+  for (const char c : part.text.substr(0, 6))
+    if (is_digit(c)) count = 10 * count + static_cast<std::size_t>(c - '0');
+  return count ? count : 1;
+}
+
+// The command with arguments behind it, as often as it takes.
+void run_with_items(Subject& subject, const Form& form, const Form& command,
+                    const std::vector<std::string>& items, std::size_t most) {
+  for (std::size_t from = 0;; from += most) {
+    const std::size_t end = most && most < items.size() - from ? from + most : items.size();
+    std::vector<shell::Word> words(command.words, command.words + command.size);
+    for (std::size_t i = from; i < end; ++i) words.push_back(item_word(form, items[i]));
+    if (!subject.judged.charge_words(words.size())) return;
+    subject.add_form(command, std::move(words));
+    if (end == items.size()) return;
+  }
+}
+
+// With -L, each command gets the arguments of some lines.
+void run_with_lines(Subject& subject, const Form& form, const Form& command, std::string_view text,
+                    std::size_t most) {
+  while (!text.empty() && !subject.judged.too_complex) {
+    std::size_t end = 0;
+    for (std::size_t line = 0; line < most && end < text.size(); ++line)
+      end = std::min(text.find('\n', end), text.size() - 1) + 1;
+    run_with_items(subject, form, command, split_quoted(subject.judged, text.substr(0, end), false),
+                   0);
+    text.remove_prefix(end);
+  }
+}
+
 // parallel ----------------------------------------------------------------------------------------
 
 // parallel joins its words with one argument, which it quotes, and gives that to a shell.
@@ -175,6 +214,7 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   std::string_view mark;  // of -I: stands for the argument, which is a line
   char delimiter = '\0';  // of -0 and -d; none: as split_quoted() has it
   bool from_file = false, nulls = false;
+  Portions portions;
   Arguments each(form, wrapper.syntax, Order::stop_at_operand);
   while (each.next()) {
     const Part& argument = each.part;
@@ -183,6 +223,10 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
     if (each.has("a", "arg-file")) from_file = true;
     if (each.has("0", "null")) nulls = true;
     if (each.has("d", "delimiter")) delimiter = delimiter_of(argument.text);
+    if (each.is("n", "max-args")) portions.items = count_in(argument);
+    if (each.is("L", "l", "max-lines")) portions.lines = count_in(argument);
+    // A short line has one, or more.
+    if (each.is("s", "max-chars")) portions.items = 1;
   }
   if (each.at() >= form.size) return;
   static const shell::Input nothing = {shell::Input::Kind::known, ""};
@@ -202,11 +246,11 @@ void peel_xargs(Subject& subject, const Wrapper& wrapper, const Form& form) {
   const std::vector<std::string> items = delimiter
                                              ? split_plain(subject.judged, text, delimiter)
                                              : split_quoted(subject.judged, text, !mark.empty());
-  if (mark.empty()) {
-    std::vector<shell::Word> words(command.words, command.words + command.size);
-    for (const std::string& item : items) words.push_back(item_word(form, item));
-    return subject.add_form(command, std::move(words));
-  }
+  if (mark.empty() && portions.lines && !delimiter)
+    return run_with_lines(subject, form, command, text, portions.lines);
+  if (mark.empty())
+    return run_with_items(subject, form, command, items,
+                          portions.lines ? portions.lines : portions.items);
   for (const std::string& item : items) {
     if (!subject.judged.charge_words(command.size)) return;
     add_replaced(subject, command, mark, item_word(form, item));

@@ -18,9 +18,9 @@ inline namespace inner {
 
 ShellSurroundings ShellRunner::surroundings() const {
   const bool flags[] = {
-      place.pipeline,     place.background, place.defined,         place.tolerant,
-      place.holes,        place.handler,    place.keep != nullptr, place.output->records(),
-      !place.file.empty()};
+      place.pipeline,      place.background, place.defined,         place.tolerant,
+      place.holes,         place.handler,    place.keep != nullptr, place.output->records(),
+      !place.file.empty(), place.starting};
   unsigned bits = 2 * place.shells + (walk.names.any_forgotten() ? 1 : 0);
   for (const bool flag : flags) bits = 2 * bits + (flag ? 1 : 0);
   return {*place.input, walk.scopes.definitions, place.producer_id, walk.files.version(), bits};

@@ -176,7 +176,7 @@ void ShellBuiltin::run() {
     case ShellVerb::eval:
       return run_eval();
     case ShellVerb::exec:
-      if (at_ + 1 == words_.size()) *runner_.place.input = command_.input;
+      if (stays_redirected(command_)) run_exec();
       return output_.write_unknown();
     case ShellVerb::exit:  // whether the list writes more behind it is not known
     case ShellVerb::none:
@@ -227,6 +227,48 @@ void ShellBuiltin::run_eval() {
   if (!text.empty()) runner_.run_text(std::move(text), command_, false);
 }
 
+bool ShellBuiltin::stays_redirected(const shell::Command& command) {
+  const std::vector<shell::Word>& words = command.words;
+  std::size_t at = name_at(words);
+  if (at >= words.size() || shell_verb_of(words[at].text) != ShellVerb::exec) return false;
+  for (++at; at < words.size(); ++at) {
+    const std::string& text = words[at].text;
+    if (text == "-a") ++at;
+    // A word that may be nothing is no program for certain.
+    if (!starts_with(text, "-"sv) && !(words[at].split && text == unknown_part)) return false;
+  }
+  return true;
+}
+
+// A shell that reads its script from there goes on with what it finds: as `. /dev/stdin` does.
+
+void ShellBuiltin::run_exec() {
+  shell::Input& input = *runner_.place.input;
+  if (input.script && !command_.input.script) {
+    ShellRunner inner(runner_);
+    inner.place.keep = nullptr;
+    ShellNode here;
+    here.begin = static_cast<std::uint32_t>(command_.begin);
+    here.end = static_cast<std::uint32_t>(command_.end);
+    shell::Command rest;
+    for (const char* const text : {".", "/dev/stdin"}) {
+      shell::Word word;
+      word.text = text;
+      word.begin = command_.begin;
+      word.end = command_.end;
+      rest.words.push_back(std::move(word));
+    }
+    rest.redirections = command_.redirections;
+    rest.input = command_.input;
+    rest.compound = true;
+    inner.report(here, rest);
+  }
+  const bool script = input.script;
+  // A command before it may have left the body.
+  input = scopes_.left == ShellLeft::nothing ? command_.input : unknown_input();
+  input.script = input.script || script;
+}
+
 void ShellBuiltin::run_trap() {
   std::size_t handler = at_ + 1;
   const bool operands = handler < words_.size() && words_[handler].text == "--";
@@ -236,9 +278,12 @@ void ShellBuiltin::run_trap() {
   if (text.empty() || text == "-" || (!operands && starts_with(text, "-"sv))) return;
   ShellRunner inner(runner_);
   inner.place.output = &runner_.walk.nowhere;
+  ShellInputs inputs(*inner.place.input);
   scopes_.open_frame();
   inner.run_text(text, command_, false);
   scopes_.merge_maybe(scopes_.take_frame());
+  inputs.next();
+  inputs.merge(true);
   if (runner_.place.handler) return;
   auto& traps = runner_.walk.traps;
   for (const ShellWalk::Trap& trap : traps)
@@ -257,7 +302,9 @@ bool is_reserved_word(std::string_view name) {
 
 void ShellBuiltin::run_alias() {
   ShellRunner inner(runner_);
+  shell::Input input = *runner_.place.input;
   inner.place.defined = true;
+  inner.place.input = &input;
   inner.place.output = &runner_.walk.nowhere;
   for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
     const shell::Word& word = words_[i];
@@ -312,12 +359,14 @@ void ShellBuiltin::run_declare() {
   const bool local = is_any(builtin, "local", "declare", "typeset");
   bool changes_value = false;  // -a, -i, -l, -u ...: what is stored is not what is written
   bool keeps_value = builtin == "readonly";
-  bool array = false;  // -a alone
+  bool array = false;      // -a alone
+  bool reference = false;  // -n
   for (std::size_t i = at_ + 1; i < words_.size(); ++i) {
     const shell::Word& word = words_[i];
     if (!word.text.empty() && (word.text[0] == '-' || word.text[0] == '+')) {
       changes_value = changes_value || word.text.find_first_of("aAilun") != std::string::npos;
-      if (word.text.find('n') != std::string::npos) scopes_.use_references();
+      reference = reference || word.text.find('n') != std::string::npos;
+      if (reference) scopes_.use_references();
       array = word.text == "-a";
       keeps_value = keeps_value || word.text.find('r') != std::string::npos;
       continue;
@@ -326,6 +375,10 @@ void ShellBuiltin::run_declare() {
     const std::string_view declared = std::string_view(word.text).substr(0, equals);
     if (local) runner_.walk.names.make_local(scopes_, declared);
     if (changes_value && !array) scopes_.set_attribute(declared, 'i');
+    if (reference && local)
+      ShellSteering(runner_).note_reference(equals == std::string::npos
+                                                ? unknown_part
+                                                : std::string_view(word.text).substr(equals + 1));
     if (equals == std::string::npos) {
       if (keeps_value) scopes_.set_attribute(declared, 'r');
       continue;
@@ -344,9 +397,27 @@ void ShellBuiltin::run_declare() {
                           ends_with(text.text, ")"sv) && (changes_value || holds_array(name));
     // declare -a a='(b $(c))' is a=(b $(c)).
     if (elements) runner_.run_text(concat("%=%", {name, text.text}), command_, true);
+    // The word says what is assigned, unless more than that is.
+    if (append) {
+      report_appended(name, text);
+    } else if (changes_value) {
+      ShellSteering(runner_).report(name, scalar_value({in_lower_case(text.text)}));
+    }
     if (changes_value || append || elements) text = unknown_text();
-    runner_.assign(name, scalar_value(std::move(text)));
+    runner_.store(name, scalar_value(std::move(text)));
     if (keeps_value) scopes_.set_attribute(name, 'r');
+  }
+}
+
+void ShellBuiltin::report_appended(std::string_view name, const ShellText& text) {
+  ShellSteering steering(runner_);
+  for (const ShellValue& value : std::vector<ShellValue>(scopes_.read(name).values)) {
+    const bool known = value.elements.size() == 1 && value.elements[0].known();
+    if (known && !value.unset)
+      steering.report(name, scalar_value({concat({value.elements[0].text, text.text})}));
+    else
+      steering.report_added(name, text);
+    if (!known && !value.unset) steering.report(name, unknown_scalar());
   }
 }
 

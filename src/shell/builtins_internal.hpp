@@ -73,6 +73,8 @@ class ShellBuiltin : ShellVerbs {
       : ShellVerbs(runner, command, name_at(command.words)) {}
 
   void run();
+  // True for exec without a program: what it redirects stays so.
+  static bool stays_redirected(const shell::Command& command);
 
  private:
   // Behind `command`, `builtin` and their options.
@@ -90,7 +92,11 @@ class ShellBuiltin : ShellVerbs {
   void run_compgen();
   void run_declare();
   bool holds_array(std::string_view name);
+  // What a variable is with a text behind what it may be, if it steers programs.
+  void report_appended(std::string_view name, const ShellText& text);
   void run_eval();
+  // Standard input is another one from here on.
+  void run_exec();
   // history -s COMMAND: fc may run it.
   void run_history();
   // hash -p FILE NAME: from here on, NAME is FILE.

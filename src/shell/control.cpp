@@ -56,7 +56,9 @@ void ShellRunner::run(std::uint32_t index) {
 }
 
 void ShellRunner::run_background(std::uint32_t index, const ShellNode& node) {
+  shell::Input input = *place.input;
   ShellRunner inner(*this);
+  inner.place.input = &input;
   inner.place.background = true;
   ++inner.place.parallel;
   walk.scopes.open_frame();
@@ -70,18 +72,21 @@ void ShellRunner::run_foreground(std::uint32_t index, const ShellNode& node) {
   if (node.redirections.first == no_index) return run_compound(node);
   // Its redirections hold for everything in it.
   shell::Input input = *place.input;
+  ShellInputs inputs(input);
   ShellSimple simple(*this, node);
   std::vector<shell::Redirection> redirections;
   walk.scopes.for_each_choice([&] {
     shell::Command command;
     simple.expand_redirections(command.redirections, input);
+    inputs.next();
     command.compound = true;
     report(node, command);
     redirections.insert(redirections.end(), command.redirections.begin(),
                         command.redirections.end());
   });
+  inputs.merge(false);
   ShellRunner inner(*this);
-  inner.place.input = &input;
+  if (redirects_input(redirections)) inner.place.input = &input;
   ShellPrinted printed = recorder_of(walk.budget, redirections);
   const bool redirected = simple.redirects_output();
   if (redirected) inner.place.output = &printed;
@@ -126,8 +131,11 @@ void ShellRunner::run_compound(const ShellNode& node) {
 }
 
 void ShellRunner::run_subshell(std::uint32_t index) {
+  shell::Input input = *place.input;
+  ShellRunner inner(*this);
+  inner.place.input = &input;
   walk.scopes.open_frame();
-  run(index);
+  inner.run(index);
   walk.scopes.take_frame();
 }
 
@@ -152,6 +160,7 @@ void ShellRunner::run_and_or(const ShellNode& node) {
   ShellScopes& scopes = walk.scopes;
   run(walk.item(node.nodes, 0));
   const std::size_t written = place.output->text.size();
+  ShellInputs inputs(*place.input);
   // The changes of each command are kept apart: the chain may end behind any of them.
   std::list<ShellChanges> steps;
   scopes.open_frame();
@@ -160,6 +169,7 @@ void ShellRunner::run_and_or(const ShellNode& node) {
     const char joint = walk.node(walk.item(node.nodes, i)).joint;
     // Behind a ||, and for the command after that, it is not known which commands have run.
     if (i > 1 && (joint == '|' || before == '|')) {
+      inputs.next();
       steps.push_back(scopes.take_frame());
       scopes.merge(steps, true);
       steps.clear();
@@ -173,6 +183,8 @@ void ShellRunner::run_and_or(const ShellNode& node) {
     before = joint;
   }
   place.output->forget(written);
+  inputs.next();
+  inputs.merge(true);
   steps.push_back(scopes.take_frame());
   scopes.merge(steps, true);
 }
@@ -180,11 +192,18 @@ void ShellRunner::run_and_or(const ShellNode& node) {
 void ShellRunner::run_if(const ShellNode& node) {
   const std::size_t count = size(node.nodes);
   std::list<ShellChanges> branches;
+  run(walk.item(node.nodes, 0));
+  ShellInputs inputs(*place.input);
   for (std::size_t i = 0; i + 1 < count; i += 2) {
-    run(walk.item(node.nodes, i));
+    if (i > 0) run(walk.item(node.nodes, i));
     branches.push_back(run_branch(walk.item(node.nodes, i + 1)));
+    inputs.next();
   }
-  if (count % 2 == 1) branches.push_back(run_branch(walk.item(node.nodes, count - 1)));
+  if (count % 2 == 1) {
+    branches.push_back(run_branch(walk.item(node.nodes, count - 1)));
+    inputs.next();
+  }
+  inputs.merge(count % 2 == 0);
   walk.scopes.merge(branches, count % 2 == 0);
 }
 
@@ -194,8 +213,12 @@ void ShellRunner::run_case(const ShellNode& node) {
       expand_single(walk.item(node.words, i));
   });
   std::list<ShellChanges> branches;
-  for (std::size_t i = 0; i < size(node.nodes) && !walk.budget.stopped(); ++i)
+  ShellInputs inputs(*place.input);
+  for (std::size_t i = 0; i < size(node.nodes) && !walk.budget.stopped(); ++i) {
     branches.push_back(run_branch(walk.item(node.nodes, i)));
+    inputs.next();
+  }
+  inputs.merge(true);
   walk.scopes.merge(branches, true);
 }
 
@@ -212,6 +235,7 @@ void ShellRunner::run_case(const ShellNode& node) {
 void ShellRunner::run_rounds(const ShellNode& node, const ShellVariable& variable) {
   if (size(node.nodes) == 0) return;
   ShellScopes& scopes = walk.scopes;
+  ShellInputs inputs(*place.input);
   for (int rounds = 0; rounds < 2 && !walk.budget.stopped(); ++rounds) {
     const std::size_t written = place.output->text.size();
     const std::uint64_t definitions = scopes.definitions;
@@ -220,8 +244,10 @@ void ShellRunner::run_rounds(const ShellNode& node, const ShellVariable& variabl
     scopes.merge_maybe(effects.changes);
     scopes.add(effects.between);
     for (const std::string& name : effects.carried) scopes.add(name, scopes.unknown);
-    if (effects.carried.empty() && definitions == scopes.definitions) return;
+    inputs.next();
+    if (effects.carried.empty() && definitions == scopes.definitions) break;
   }
+  inputs.merge(true);
 }
 
 void ShellRunner::run_for(const ShellNode& node) {
@@ -249,9 +275,12 @@ void ShellRunner::run_for(const ShellNode& node) {
     inner.place.defined = true;
   }
   for (const ShellVariable& part : parts) {
-    for (const ShellValue& value : part.values)
+    for (const ShellValue& value : part.values) {
+      ShellSteering steering(inner);
+      steering.report(node.name, value);
       ShellEvaluation(inner).expand_value(node.name, value);
-    if (steers_programs(node.name)) inner.report_assignment(node, node.name, part);
+      for (const ShellText& element : value.elements) steering.note_reference(element.text);
+    }
     inner.run_rounds(node, part);
   }
 }
@@ -330,7 +359,8 @@ void ShellRunner::run_pipeline(const ShellNode& node) {
   }
 }
 
-void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input) {
+void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input,
+                            bool reads_file) {
   if (index == no_index || !walk.budget.enter(walk.node(index).begin)) return;
   ShellRunner inner(*this);
   inner.place.input = &input;
@@ -338,13 +368,26 @@ void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::In
   inner.place.producer = nullptr;
   inner.place.producer_id = 0;
   inner.place.keep = nullptr;
+  inner.place.reads_file = reads_file;
   inner.run_subshell(index);
   walk.budget.leave();
 }
 
+bool ShellRunner::is_redirection_alone(std::uint32_t index) const {
+  if (index == no_index) return false;
+  const ShellNode* node = &walk.node(index);
+  while (node->kind == ShellNode::Kind::list && size(node->nodes) == 1 && !node->background)
+    node = &walk.node(walk.item(node->nodes, 0));
+  if (node->kind != ShellNode::Kind::simple || node->background || size(node->words) > 0 ||
+      node->assignments.first != no_index || node->redirections.first == no_index)
+    return false;
+  const ShellRedirection& only = walk.syntax.redirections[node->redirections.first];
+  return only.next == no_index && only.kind == shell::Redirection::Kind::read && only.fd == 0;
+}
+
 ShellText ShellRunner::output_of(std::uint32_t index) {
   ShellPrinted output(&walk.budget);
-  run_apart(index, output, *place.input);
+  run_apart(index, output, *place.input, is_redirection_alone(index));
   while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
   return {std::move(output.text), output.assumed, output.glob, output.home};
 }

@@ -224,12 +224,12 @@ void ShellExpander::expand_leading_tilde(const ShellPart& part, bool alone) {
   if (!rest.text.empty()) expand_part(rest, false);
 }
 
-ShellText ShellRunner::expand_single(std::uint32_t index) {
+shell::Word ShellRunner::expand_single(std::uint32_t index) {
   if (index == no_index) return {};
   std::vector<shell::Word> words;
   ShellExpander(*this, words, true).expand_word(index);
   if (words.empty()) return {};
-  return words[0];
+  return std::move(words[0]);
 }
 
 void ShellRunner::expand_words(ShellRange range, std::vector<shell::Word>& out, bool single) {

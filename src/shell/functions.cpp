@@ -147,24 +147,24 @@ void ShellNames::call(const ShellRunner& caller, const shell::Command& command,
   ShellVariable given;
   given.values.push_back(std::move(arguments));
   activations_.splice(activations_.end(), fresh);
-  shell::Input input = command.input;
   ShellRunner runner(caller);
-  runner.place.input = &input;
   ShellEvaluation(runner).expand_arguments(given.values[0].elements);
   // A body may define another one.
   const std::size_t count = bodies.size();
+  ShellInputs inputs(*runner.place.input);
   for (std::size_t i = 0; i < count; ++i) {
     const std::uint32_t body = bodies[i];
     if (size(caller.walk.node(body).nodes) == 0) continue;
     call_once(runner, body, given);
-    if (!activation.recurs) continue;
     // Once more, with what it may find when it has called itself.
     for (const auto& [name, variable] : activation.carried) {
       scopes.add(name, variable.values);
       scopes.add(name, scopes.unknown);
     }
-    call_once(runner, body, given);
+    if (activation.recurs) call_once(runner, body, given);
+    inputs.next();
   }
+  inputs.merge(false);
   activations_.pop_back();
 }
 

@@ -111,6 +111,9 @@ ShellExpander::Left ShellExpander::apply_default(const ShellPart& part,
   const bool environment = parameter.state == State::environment;
   if (!environment && !empty) {
     walk_operand(part);
+    // What is not known may be empty.
+    if (part.operation == '=' && parameter.state == State::unknown)
+      ShellSteering(runner_).report_added(assigned_name(part), runner_.expand_single(part.operand));
     return Left::parameter;
   }
   if (part.operation == '?') {
@@ -209,22 +212,23 @@ void ShellExpander::assume_operand(const ShellPart& part) {
   word_.assumed = true;
   assumed_ = outer;
   if (part.operation != '=') return;
-  if (part.indirect) walk_.scopes.use_references();
-  if (ShellRunner::steers_programs(part.text)) {
-    ShellNode here;
-    here.begin = begin_;
-    here.end = end_;
-    runner_.report_assignment(here, part.text, walk_.scopes.read(part.text));
-  }
   ShellText text = runner_.expand_single(part.operand);
   text.assumed = true;
-  runner_.assign(part.text, scalar_value(std::move(text)));
+  runner_.assign(assigned_name(part), scalar_value(std::move(text)));
+}
+
+std::string ShellExpander::assigned_name(const ShellPart& part) {
+  if (!part.indirect) return std::string(part.text);
+  const ShellValue& value = walk_.scopes.value_of(part.text);
+  if (value.elements.size() == 1 && is_name(value.elements[0].text)) return value.elements[0].text;
+  walk_.scopes.use_references();
+  ShellSteering(runner_).note_reference(unknown_part);
+  return std::string(part.text);
 }
 
 void ShellExpander::assign_operand(const ShellPart& part) {
-  if (part.indirect) walk_.scopes.use_references();
   const ShellText value = runner_.expand_single(part.operand);
-  runner_.assign(part.text, scalar_value(value));
+  runner_.assign(assigned_name(part), scalar_value(value));
   add_value_text(value, part.quoted);
   if (part.quoted) add_text({}, true);
 }

@@ -126,8 +126,8 @@ void ShellBuiltin::assign_read(const std::vector<std::string_view>& names,
     if (read[i].values.size() == 1) {
       runner_.assign(names[i], std::move(read[i].values[0]));
     } else if (!scopes_.has_attribute(names[i], 'r') && !scopes_.has_attribute(names[i], 'i')) {
-      for (const ShellValue& value : read[i].values)
-        ShellEvaluation(runner_).expand_value(names[i], value);
+      // The variable has several values, which are not stored one by one.
+      for (const ShellValue& value : read[i].values) runner_.assign(names[i], ShellValue(value));
       scopes_.set(names[i], std::move(read[i]));
     }
   }

@@ -6,6 +6,7 @@
 //       ShellExpander  its words             (words_internal.hpp)
 //       ShellBuiltin   a builtin             (builtins_internal.hpp)
 //       ShellPrinter   what a command prints (builtins_internal.hpp)
+//     ShellSteering .. variables that decide what programs do
 //   ShellNames ....... functions and aliases, and the calls of functions
 //   ShellBodies ...... what bodies of functions and loops did when they ran before
 //
@@ -43,8 +44,10 @@ struct ShellPlace {
   bool tolerant = false;
   bool holes = false;
   std::string_view file = {};
-  bool handler = false;  // in a handler of a trap, when the script has ended
-  bool held = false;     // in shell::Options::held
+  bool starting = false;    // in what a shell reads before its script
+  bool reads_file = false;  // $(< file): prints it
+  bool handler = false;     // in a handler of a trap, when the script has ended
+  bool held = false;        // in shell::Options::held
 };
 
 // What a body depends on beside variables.
@@ -56,9 +59,7 @@ struct ShellSurroundings {
   unsigned flags = 0;
   bool operator==(const ShellSurroundings& other) const {
     return flags == other.flags && files == other.files && definitions == other.definitions &&
-           producer == other.producer && input.kind == other.input.kind &&
-           input.text == other.input.text && input.glob == other.input.glob &&
-           input.home == other.input.home && input.script == other.input.script;
+           producer == other.producer && input == other.input;
   }
 };
 
@@ -220,6 +221,9 @@ struct ShellWalk {
   std::list<Trap> traps = {};
   ShellPrinted nowhere{nullptr};         // output that nothing reads
   std::list<shell::Input> printed = {};  // what can be read from <( )
+  // Variables that steer programs and that references may stand for; unknown_part: any.
+  std::vector<std::string> references = {};
+  bool has_start_files = false;  // the script sets BASH_ENV or ENV
   bool lastpipe = false;       // the word is in the script: a pipeline's end may run in this shell
   std::size_t here_begin = 0;  // the node that runs
   std::size_t here_end = 0;
@@ -245,12 +249,15 @@ class ShellRunner {
   // Handlers see what the variables are in the end, too.
   void run_traps();
 
+  // Reports it, if it steers programs.
   void assign(std::string_view name, ShellValue&& value);
+  // The same for an assignment that has been reported.
+  void store(std::string_view name, ShellValue&& value);
   // The variable, or the array of name[subscript], has any value from here on.
   void assign_unknown(std::string_view text);
 
   // The one string that a word makes.
-  ShellText expand_single(std::uint32_t index);
+  shell::Word expand_single(std::uint32_t index);
   // The fields that words make.
   void expand_words(ShellRange range, std::vector<shell::Word>& out, bool single = false);
   // What $(list) writes.
@@ -261,11 +268,6 @@ class ShellRunner {
   // Completes the command and hands it to the visitor; follows what that gives back.
   void report(const ShellNode& node, shell::Command& command);
   void report_held(const shell::Command& command);
-  // Variables that decide which program or library runs: setting them is reported as an assignment,
-  // however it is done.
-  static bool steers_programs(std::string_view name);
-  void report_assignment(const ShellNode& node, std::string_view name,
-                         const ShellVariable& variable);
 
   // What a path is called in ShellWalk::files.
   std::string file_key(std::string_view path) const;
@@ -309,7 +311,10 @@ class ShellRunner {
   // [[ ]] and (( )) run no program, but are reported as commands of these names.
   void run_test(const ShellNode& node);
   // In a shell of its own.
-  void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input);
+  void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input,
+                 bool reads_file = false);
+  // True for a list that is nothing but < file.
+  bool is_redirection_alone(std::uint32_t index) const;
   // Runs a string that a command hands to a shell.
   void follow(shell::Payload& payload, const shell::Command& command);
   // A file that was run before with the same variables and arguments is not run again.
@@ -349,6 +354,37 @@ class ShellEvaluation {
 
  private:
   ShellRunner& runner_;
+  ShellWalk& walk_;
+};
+
+// Variables that steer programs, see shell::Options: reports what they get, however that is done.
+//
+//   X=a                     reported with the command: ShellRunner::store()
+//   export X=a              the same, as a word of it
+//   X=(a b), read X, : ${X:=a}, printf -v X a, for X in a ...     ShellRunner::assign()
+//   declare -n r=X; r=a     for all that references may stand for, whatever is assigned
+class ShellSteering {
+ public:
+  explicit ShellSteering(const ShellRunner& runner) : runner_(runner), walk_(runner.walk) {}
+
+  // Each text of the value, if the variable is one of them.
+  void report(std::string_view name, const ShellValue& value);
+  // A text that stands behind what is not known, and that may have been empty.
+  void report_added(std::string_view name, const ShellText& text);
+  // What else is to be reported where a variable gets a value.
+  void store(std::string_view name, const ShellValue& value);
+  // A reference may stand for the variable of that name, if it is one of them.
+  void note_reference(std::string_view name);
+  // What a shell that the command starts reads first.
+  void find_start_files(shell::Command& command) const;
+
+ private:
+  bool steers(std::string_view name) const;
+  void report_text(std::string_view name, std::string_view text);
+  // What any variable gets, for those that references may stand for.
+  void store_by_reference(const ShellValue& value);
+
+  const ShellRunner& runner_;
   ShellWalk& walk_;
 };
 
@@ -395,6 +431,40 @@ inline shell::Input unknown_input() {
   input.kind = shell::Input::Kind::unknown;
   return input;
 }
+// True if standard input is among what is redirected.
+inline bool redirects_input(const std::vector<shell::Redirection>& redirections) {
+  return std::any_of(redirections.begin(), redirections.end(),
+                     [](const shell::Redirection& each) { return each.fd == 0; });
+}
+
+// What exec makes of standard input where it is not certain which commands run: each of these
+// begins with what was before. What several of them have made of it is not known.
+class ShellInputs {
+ public:
+  explicit ShellInputs(shell::Input& input) : input_(input), before_(input) {}
+  // Behind one of them.
+  void next() {
+    differs_ = differs_ || (any_ && !(input_ == made_));
+    made_ = std::exchange(input_, shell::Input(before_));
+    any_ = true;
+  }
+  // Behind all. `maybe_none`: it may be that none has run.
+  void merge(bool maybe_none) {
+    if (maybe_none) next();
+    if (!any_) return;
+    input_ = differs_ ? unknown_input() : made_;
+    // What another shell reads has been read as a script, whatever it is.
+    input_.script = input_.script || before_.script;
+  }
+
+ private:
+  shell::Input& input_;
+  const shell::Input before_;
+  shell::Input made_ = {};
+  bool any_ = false;
+  bool differs_ = false;
+};
+
 // True for the arrays of bash that decide what command a name is.
 bool is_command_table(std::string_view name);
 // What can be read from where this was written.

@@ -70,6 +70,11 @@ struct Input {
     while (other != nullptr && other->piece) other = other->also;
     return other == nullptr;
   }
+  bool operator==(const Input& other) const {
+    return kind == other.kind && text == other.text && glob == other.glob && home == other.home &&
+           script == other.script && also == other.also && piece == other.piece &&
+           added == other.added;
+  }
 };
 
 // A string that the script makes, and what is known of it. Each part that cannot be known without a
@@ -155,6 +160,9 @@ struct Command {
   bool widened = false;     // some unknown parts have values, but too many to report each
   bool compound = false;    // no command of its own: the redirections of a compound command
   bool own = false;         // calls a function that the script has surely defined by then
+  // BASH_ENV and ENV, where the script has set them: what a shell that it starts reads first. Not
+  // in what such a shell reads first.
+  std::vector<Assignment> start_files = {};
   bool fork_bomb = false;  // calls a function that is running, in a pipeline or in background of it
   std::string_view file = {};  // Payload::path of the innermost text around it that has one
 };
@@ -186,6 +194,9 @@ struct Options {
   // What its shell runs before it: functions, aliases and the like, which have been judged. Of this
   // nothing is reported but the variables that it sets, as those above.
   std::string_view held = {};
+  // Variables that decide what programs do: setting one is reported as an assignment, however it is
+  // done. Null: there are none.
+  bool (*steers_programs)(std::string_view name) = nullptr;
 };
 
 // How the reading went.
@@ -211,6 +222,7 @@ struct Payload {
   bool tolerant = false;    // a syntax error in it ends the payload, not the reading
   bool holes = false;       // as tolerant; the commands in it are marked, too
   bool file = false;        // of a file, which may be run again, also by itself
+  bool starts = false;      // a shell reads it before its script
   // The file, if an earlier command has written the text. An error of syntax in it ends the text.
   std::string path = {};
 };

@@ -1,6 +1,7 @@
 // The walker: simple commands, their assignments and redirections.
 
 #include "shell/builtins_internal.hpp"
+#include "shell/shell_internal.hpp"
 #include "shell/words_internal.hpp"
 
 #include "base/names_internal.hpp"
@@ -23,10 +24,12 @@ void ShellSimple::run() {
   const std::size_t written = output.text.size();
   std::string printed;
   bool differs = false;
+  ShellInputs inputs(*runner_.place.input);
   walk_.scopes.for_each_choice([&] {
     const std::size_t from = output.text.size();
     walk_.scopes.open_frame();
     run_once();
+    inputs.next();
     branches.push_back(walk_.scopes.take_frame());
     if (branches.size() == 1) {
       printed = output.text.substr(from);
@@ -35,6 +38,7 @@ void ShellSimple::run() {
       output.text.resize(from);
     }
   });
+  inputs.merge(false);
   if (branches.size() == 1) return walk_.scopes.set(std::move(branches.front()));
   walk_.scopes.merge(branches, false);
   if (!differs) return;
@@ -128,6 +132,12 @@ bool ShellSimple::is_temporary(std::string_view name) const {
 
 void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Command& command) {
   ShellValue value;
+  shell::Assignment reported;
+  reported.name = std::string(assignment.name);
+  shell::Word& shown = reported.value;
+  const bool element = assignment.subscript != no_index;
+  const bool behind_environment =
+      assignment.append && walk_.scopes.value_of(assignment.name).environment;
   if (assignment.array) {
     value = with_elements(assignment, empty_array());
     // The elements of an associative array have no order.
@@ -136,29 +146,39 @@ void ShellSimple::run_assignment(const ShellAssignment& assignment, shell::Comma
           word.text.find('A') != std::string::npos)
         value = unknown_array();
   } else {
-    value.elements.push_back(runner_.expand_single(assignment.value));
-    if (assignment.append && assignment.subscript == no_index)
+    shell::Word word = runner_.expand_single(assignment.value);
+    shown.unset = word.unset;
+    value.elements.push_back(std::move(word));
+    if (assignment.append && !element) {
+      const ShellText added = value.elements[0];
       value = appended(assignment, std::move(value));
+      if (has_nul(value.elements[0].text))
+        ShellSteering(runner_).report_added(assignment.name, added);
+    }
   }
-  shell::Assignment reported;
-  reported.name = std::string(assignment.name);
-  shell::Word& shown = reported.value;
-  for (const ShellText& element : value.elements) {
-    if (&element != &value.elements[0]) shown.text += ' ';
-    shown.text += element.text;
-    shown.assumed = shown.assumed || element.assumed;
-    shown.glob = shown.glob || element.glob;
+  if (behind_environment) shown.add_unset(hash_of_name(assignment.name));
+  for (const ShellText& each : value.elements) {
+    if (&each != &value.elements[0]) shown.text += ' ';
+    shown.text += each.text;
+    shown.assumed = shown.assumed || each.assumed;
+    shown.glob = shown.glob || each.glob;
   }
   if (!value.elements.empty()) shown.home = value.elements[0].home;
   shown.begin = assignment.begin;
   shown.end = assignment.end;
   if (!assignment.declared) command.assignments.push_back(std::move(reported));
-  if (is_command_table(assignment.name) && assignment.subscript != no_index && !assignment.append &&
-      !value.elements.empty())
+  if (is_command_table(assignment.name) && element && !assignment.append && !value.elements.empty())
     return runner_.run_table_entry(
         assignment.name, runner_.expand_single(assignment.subscript).text, value.elements[0].text);
-  if (assignment.subscript != no_index) value = with_element(assignment, std::move(value));
-  runner_.assign(assignment.name, std::move(value));
+  if (element) value = with_element(assignment, std::move(value));
+  // The elements of an array are texts of their own, and what is added to one is not all of it.
+  if (assignment.array || (element && assignment.append)) {
+    ShellValue added = value;
+    if (assignment.array && behind_environment && !value.elements.empty())
+      added.elements.erase(added.elements.begin());
+    ShellSteering(runner_).report(assignment.name, added);
+  }
+  runner_.store(assignment.name, std::move(value));
 }
 
 ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellValue value) {
@@ -180,7 +200,7 @@ ShellValue ShellSimple::with_element(const ShellAssignment& assignment, ShellVal
 ShellValue ShellSimple::appended(const ShellAssignment& assignment, ShellValue value) {
   ShellValue whole = walk_.scopes.value_of(assignment.name);
   if (whole.unset) return value;
-  if (whole.environment) return unknown_scalar();
+  if (whole.environment) whole = unknown_scalar();
   if (whole.elements.empty()) whole.elements.push_back(ShellText());
   if (!whole.indexes.empty() && whole.indexes[0] != 0) walk_.budget.charge(whole.put("0"sv, {}));
   ShellText& target = whole.elements[0];
@@ -323,13 +343,22 @@ bool filters_files(const shell::Command& command) {
 
 void ShellSimple::run_effects(const shell::Command& command) {
   ShellRunner inner(runner_);
+  // What it redirects holds for all that it runs in this shell, and that of exec from here on.
+  shell::Input input = command.input;
+  if (redirects_input(command.redirections) && !ShellBuiltin::stays_redirected(command))
+    inner.place.input = &input;
   ShellPrinted redirected = recorder_of(walk_.budget, command.redirections);
   const bool elsewhere = writes_elsewhere(command);
   if (elsewhere) inner.place.output = &redirected;
   ShellPrinted& output = *inner.place.output;
   const std::vector<shell::Word>& words = command.words;
   if (words.empty()) {
-    if (!command.redirections.empty()) output.write_unknown();  // $(<file)
+    const bool known = runner_.place.reads_file && walk_.budget.bash() &&
+                       input.kind == shell::Input::Kind::known && input.is_certain();
+    if (known)
+      output.append({std::string(input.text), false, input.glob, input.home});
+    else if (!command.redirections.empty())
+      output.write_unknown();
   } else if (!words[0].known()) {
     // It may be anything, cd too.
     output.write_unknown();

@@ -45,6 +45,7 @@ void ShellRunner::report(const ShellNode& node, shell::Command& command) {
     static_cast<ShellText&>(command.work_dir) = directory.elements[0];
     command.work_dir.glob = command.work_dir.split = false;
   }
+  ShellSteering(*this).find_start_files(command);
   command.own = walk.names.is_own(*this, command);
   command.fork_bomb = walk.names.is_fork_bomb(place, command);
   if (!budget.count_command(command.begin)) return;
@@ -103,34 +104,16 @@ void ShellRunner::find_text(shell::Word& word) const {
   if (walk.files.may_have(word.text)) word.printed = walk.files.find(file_key(word.text));
 }
 
-bool ShellRunner::steers_programs(std::string_view name) {
-  return is_any(name, "PATH", "BASH_ENV", "ENV", "IFS") || starts_with(name, "LD_"sv) ||
-         starts_with(name, "PYTHON"sv) || starts_with(name, "GIT_"sv);
-}
-
-void ShellRunner::report_assignment(const ShellNode& node, std::string_view name,
-                                    const ShellVariable& variable) {
-  for (const ShellValue& value : variable.values) {
-    shell::Command command;
-    shell::Assignment assignment;
-    assignment.name = std::string(name);
-    if (!value.elements.empty()) assignment.value.text = value.elements[0].text;
-    assignment.value.begin = node.begin;
-    assignment.value.end = node.end;
-    command.assignments.push_back(std::move(assignment));
-    report(node, command);
-  }
-}
-
 // `sh -c STRING name a b` is a shell of its own: $0 is name, $1 and $2 are a and b, and what it
 // changes ends with it. `eval` and the like are in the same shell, and write where it writes.
 
 void ShellRunner::follow(shell::Payload& payload, const shell::Command& command) {
   ShellScopes& scopes = walk.scopes;
   ShellRunner inner(*this);
-  inner.place.input = &payload.input;
+  if (!payload.same_shell || !(payload.input == *place.input)) inner.place.input = &payload.input;
   inner.place.tolerant = place.tolerant || payload.tolerant;
   inner.place.holes = place.holes || payload.holes;
+  inner.place.starting = place.starting || payload.starts;
   if (!payload.path.empty()) {
     if ((payload.file && payload.path == place.file) || !walk.budget.charge(payload.path.size()))
       return;
@@ -230,7 +213,15 @@ void ShellRunner::run_table_entry(std::string_view table, std::string_view name,
 }
 
 void ShellRunner::assign(std::string_view name, ShellValue&& value) {
-  if (is_name(name)) ShellEvaluation(*this).expand_value(name, value);
+  if (is_name(name)) ShellSteering(*this).report(name, value);
+  store(name, std::move(value));
+}
+
+void ShellRunner::store(std::string_view name, ShellValue&& value) {
+  if (is_name(name)) {
+    ShellSteering(*this).store(name, value);
+    ShellEvaluation(*this).expand_value(name, value);
+  }
   if (walk.budget.bash() && is_command_table(name))
     run_table_entry(name, unknown_part, unknown_part);
   walk.scopes.assign(name, std::move(value));

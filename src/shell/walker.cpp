@@ -44,7 +44,7 @@ void begin_with_variables(ShellRunner& runner, const shell::Options& options) {
   command.compound = true;
   for (const auto& [name, value] : *options.variables) {
     if (!is_name(name)) continue;
-    runner.assign(name, scalar_value({value}));
+    runner.store(name, scalar_value({value}));
     shell::Assignment assignment;
     assignment.name = name;
     assignment.value.text = value;

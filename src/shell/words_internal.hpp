@@ -132,6 +132,8 @@ class ShellExpander : ShellFields {
   void assume_operand(const ShellPart& part);
   // ${name=word} of a variable that is not set: the result is its new value, and is split as such.
   void assign_operand(const ShellPart& part);
+  // The variable that such an expansion assigns.
+  std::string assigned_name(const ShellPart& part);
   // For the commands in an operand that is not used, as far as the walk knows.
   void walk_operand(const ShellPart& part);
 };

@@ -207,6 +207,7 @@ mcp::ToolResult search_files(ToolSet& set, const mcp::Call& call) {
   search.max_matches = 500;
   search.max_bytes = std::min(std::size_t{16} << 10, call.max_result_bytes() / 16);
   search.cancel = call.cancel_token();
+  search.mask = [&set](std::string_view line) { return set.executor.redact(line); };
   const std::string& path = argument_text(call, "path");
   const auto found = set.files.search(path.empty() ? "." : path, search);
   record_file(set, call, found.has_value(), found.error());

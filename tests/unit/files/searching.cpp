@@ -154,6 +154,63 @@ TEST_CASE("a search leaves out binary files, follows no link and says what it co
   CHECK(found_by(files.search("deep", looking_for("deepest"))) == "unreadable 1\n");
 }
 
+TEST_CASE("a secret is masked before a part of a long line is shown") {
+  TempDir temp;
+  const Files files = files_in(temp.path());
+  const std::string secret = "KEY0123456789abcdef";
+  FileSearch search;
+  search.mask = [&](std::string_view line) {
+    std::string masked(line);
+    for (std::size_t at = masked.find(secret); at != std::string::npos;
+         at = masked.find(secret, at))
+      masked.replace(at, secret.size(), "***");
+    return masked;
+  };
+  const auto shown = [&](const std::string& line, const char* pattern) {
+    temp.file("f", line + "\n");
+    search.pattern = pattern;
+    return found_by(files.search("f", search));
+  };
+  const auto leaks = [&](const std::string& text) {
+    for (std::size_t at = 0; at + 4 <= secret.size(); ++at)
+      if (has(text, secret.substr(at, 4))) return true;
+    return false;
+  };
+  for (const std::size_t before :
+       {std::size_t{0}, std::size_t{70}, std::size_t{290}, std::size_t{500}})
+    for (const char* const pattern :
+         {"x", "y", "KEY012", "def y{3}", "^x* KEY01", "y{290}$", "cdef y*"}) {
+      const std::string line =
+          support::repeat("x", before) + " " + secret + " " + support::repeat("y", 500);
+      CAPTURE(before);
+      CAPTURE(pattern);
+      const std::string text = shown(line, pattern);
+      CHECK_FALSE(leaks(text));
+      CHECK(text.size() < 320);
+    }
+  CHECK(shown(secret + support::repeat("z", 290), "z") ==
+        "f\n1:***" + support::repeat("z", 290) + "\n");
+  // A line that is more than what is read at once is not shown, as its parts are torn.
+  const std::size_t mebibyte = std::size_t{1} << 20;
+  const std::string torn = support::repeat("x", mebibyte - 10) + secret + support::repeat("y", 900);
+  for (const char* const pattern : {"x{10}K", "f?y", "9a"}) {
+    CAPTURE(pattern);
+    CHECK_FALSE(leaks(shown(torn, pattern)));
+  }
+  CHECK(has(shown(torn + "\nnext", "y|next"), "[part of a line of more than 1 MiB]\n2:next\n"));
+}
+
+TEST_CASE("a glob of a search is bounded") {
+  TempDir temp;
+  const Files files = files_in(temp.path());
+  temp.file("ab", "x\n");
+  FileSearch search = looking_for("x");
+  search.glob = "{a,b}{a,b}" + support::repeat("*", 4086);
+  CHECK(found_by(files.search(".", search)) == "ab\n1:x\n");
+  search.glob += "*";
+  CHECK(has(problem(files.search(".", search)), "glob: must be at most 4096 bytes"));
+}
+
 TEST_CASE("a search is bounded in matches, bytes, lines and time") {
   TempDir temp;
   const Files files = files_in(temp.path());

@@ -167,6 +167,45 @@ TEST_CASE("policy: code that is not known before it runs is refused") {
           "python3 \"$SCRIPT\"", "ssh host \"python3 -c 'print($X)'\""});
 }
 
+TEST_CASE("policy: a command that awk makes of what it reads is not known") {
+  refuses(strict(), "opaque-shell-input",
+          {"awk '{ system($1) }' f",
+           "awk '{ print | $2 }' f",
+           "awk '{ $0 | getline }' f",
+           "awk '{ \"\" $1 | getline x }' f",
+           "awk '{ x = $1; system(x) }' f",
+           "awk '{ cmd = \"ls\"; cmd = $1; cmd | getline r }' f",
+           "awk '{ system($NF \" x\") }' f",
+           "echo 'a b' | awk '{system($(NF-1))}'",
+           "gawk '{ print |& $1 }' f",
+           "awk '{ printf \"%s\", $1 | $2 }' f",
+           "awk '{ print $1 | \"sh\" }' f",
+           "awk '{ print | \"/bin/bash -s\" }' f",
+           "awk 'BEGIN { system(ENVIRON[\"X\"]) }'",
+           "awk 'BEGIN { system(ARGV[1]) }' ls",
+           "awk '{ system(substr($0, 3)) }' f",
+           "awk '{ system(sprintf(\"%s x\", $1)) }' f",
+           "awk '{ system(\"true; \" $1) }' f",
+           "awk 'BEGIN { while ((\"cat f\" | getline l) > 0) system(l) }'",
+           "awk -v c=\"$X\" 'BEGIN { system(c) }'",
+           "find . -exec awk '{ system($1) }' {} +"});
+  refuses(
+      strict(), "sudo",
+      {"awk 'BEGIN { print \"sudo id\" | \"sh\" }'", "awk 'BEGIN { \"sudo id\" |& getline x }'",
+       "awk '{ system(sprintf(\"sudo ls %s\", $1)) }' f", "awk '{ system(\"sudo ls \" $1) }' f"});
+  passes(strict(),
+         {"awk '{ print $1 | \"sort -u\" }' f", "awk '{ print $0 | \"cat 1>&2\" }' f",
+          "awk '$1 ~ /foo|bar/ { print $2 }' f", "awk '{ x = $1 / 2 } /a|b/ { print x }' f",
+          "awk 'BEGIN { \"date +%s\" | getline t; print t }'",
+          "awk '{ \"date -d \" $1 \" +%s\" | getline d; print d }' f",
+          "awk '{ cmd = \"grep -c \" $1 \" f\"; cmd | getline n; close(cmd) }' f",
+          "awk '{ cmd = sprintf(\"stat -c %%s %s\", $1); cmd | getline n }' f",
+          "awk '{ system(\"mkdir -p \" $1) }' f", "awk '{ system(\"\"); print; fflush() }' f",
+          "awk '{ print $1 || $2; print \"a|b\" }' f", "awk 'BEGIN { print \"ls\" | \"sh\" }'",
+          "awk '{ print \"sudo id\" | \"sort\" }' f",
+          "awk '{ while ((getline l < \"f\") > 0) n++ }' f"});
+}
+
 TEST_CASE("policy: code is read in a time that grows with its size") {
   const auto policy = strict();
   const auto repeated = [](std::string_view piece, std::size_t size) {

@@ -313,6 +313,38 @@ TEST_CASE("policy: xargs gets the files that ls names, also through a filter") {
           "find /tmp -name 'x*' | head | xargs rm", "ls /etc/*.conf; ls *.tmp | sort | xargs rm"});
 }
 
+TEST_CASE("policy: a wrapper that xargs gives its command has one that is not known") {
+  for (const std::string_view wrapper :
+       {"env", "env A=b", "nice", "nice -n 5", "timeout 5", "nohup", "setsid", "stdbuf -oL", "time",
+        "xargs", "busybox", "strace", "command", "flock lock"}) {
+    for (const std::string_view how : {"", "-n1 ", "-0 ", "-d, ", "-L 1 "}) {
+      const std::string command = "xargs " + std::string(how) + std::string(wrapper);
+      CAPTURE(command);
+      CHECK(!strict().judge("cat f | " + command).verdict);
+      CHECK(!strict().judge(command + " < f").verdict);
+      CHECK(strict().judge("echo ls | " + command).verdict);
+    }
+    CHECK(!strict().judge("cat f | xargs -I{} " + std::string(wrapper) + " {}").verdict);
+    CHECK(!strict().judge("cat f | parallel " + std::string(wrapper)).verdict);
+  }
+}
+
+TEST_CASE("policy: xargs runs as many commands as its arguments make") {
+  refuses(
+      strict(), "sudo",
+      {"xargs -n1 env <<< ': sudo'", "xargs -n 2 nice <<< 'ls a sudo id'",
+       "xargs --max-args=1 env <<< 'ls sudo'", "printf 'ls\\nsudo id\\n' | xargs -L1 env",
+       "printf 'ls a\\nls b\\nsudo id\\n' | xargs -L 2 env", "printf ls,sudo | xargs -d, -n1 env",
+       "printf 'ls\\nsudo id\\n' | xargs -l nice", "xargs -s 30 env <<< 'ls sudo'"});
+  passes(strict(), {"xargs -n1 env <<< 'ls pwd'", "xargs env <<< 'ls sudo'",
+                    "xargs -n 2 nice <<< 'ls sudo'", "echo a b c | xargs -n1 echo sudo",
+                    "printf 'ls sudo\\n' | xargs -L1 env", "xargs -n1 ls < /dev/null"});
+  refuses(strict(), "rm-protected", {"echo build / | xargs -n1 rm -rf"});
+  std::string items = "ls";
+  for (int i = 0; i < 20000; ++i) items += " a";
+  CHECK(strict().judge("xargs -n1 env <<< '" + items + "'").verdict.rule != "sudo");
+}
+
 TEST_CASE("policy: what is fetched or unpacked lands where cd has led") {
   refuses(strict(), "plant",
           {"cd /etc/cron.d && curl -O u", "cd /etc/cron.d && curl -fsSLO https://x/y",

@@ -273,6 +273,7 @@ TEST_CASE("secrets are masked in names and in base64, too") {
   place.file("a", "the key is hunter2!");
   place.file("hunter2/b", std::string("x\0", 2));
   place.file("hunter2/m.py", "def f(): 'says f'\n");
+  place.file("long", support::repeat("q", 295) + "hunter2" + support::repeat("q", 100) + "\n");
   Server::Options options;
   options.arguments = {"--workspace", place.path(), "--secret-env", "TOKEN"};
   options.environment = {"TOKEN=hunter2"};
@@ -290,6 +291,7 @@ TEST_CASE("secrets are masked in names and in base64, too") {
   CHECK(has(told("read_file", (id + "m.py\"}").c_str()), "says f"));
   CHECK(has(told("write_file", (id + "c\",\"content\":\"\"}").c_str()), "[redacted]/c"));
   CHECK(has(told("search_files", R"({"pattern":"the key|says"})"), "[redacted]/m.py"));
+  CHECK(!has(told("search_files", R"({"pattern":"q{20}"})"), "qhunt"));
   CHECK(has(told("edit_file", R"({"file_path":"a","edits":[{"old_text":"key","new_text":"k"}]})"),
             "+the k is [redacted]!"));
   CHECK(has(told("edit_file", R"({"file_path":"a","edits":[{"old_text":"kex","new_text":"k"}]})"),
