@@ -434,10 +434,6 @@ CodeValue CodeReader::call(const std::string& name, const CodeValue& object, Val
     result.set_text(std::move(path));
     return result;
   }
-  if (is(Language::awk) && name == "sprintf"sv && !arguments.empty() && arguments[0].is_text()) {
-    result.set_text(with_holes(arguments[0].texts[0], true));
-    return result;
-  }
   if ((is(Language::r) && name == "c"sv) || is_any(name, "list", "tuple")) {
     result.kind = CodeValue::Kind::list;
     for (CodeValue& each : arguments) result.append(std::move(each));
@@ -456,9 +452,9 @@ CodeValue CodeReader::call(const std::string& name, const CodeValue& object, Val
     break;
   }
   // shlex.split("command"), Buffer.from("text")
-  if (is_any(name, "split", "from", "String", "str") && arguments.size() == 1 &&
-      arguments[0].is_text())
-    return call_method(name, arguments[0], {});
+  const bool formats = is(Language::awk) && name == "sprintf"sv && !arguments.empty();
+  const bool keeps = is_any(name, "split", "from", "String", "str") && arguments.size() == 1;
+  if ((formats || keeps) && arguments[0].is_text()) return call_method(name, arguments[0], {});
   return result;
 }
 
@@ -485,6 +481,8 @@ CodeValue CodeReader::call_method(const std::string& name, const CodeValue& obje
     for (std::size_t i = 0; i < arguments[0].texts.size(); ++i)
       append_all(joined, {i ? text : "", arguments[0].texts[i]});
     result.set_text(std::move(joined));
+  } else if (name == "sprintf"sv) {
+    result.set_text(with_holes(text, true));
   } else if (name == "format"sv) {
     result.set_text(with_holes(text, false));
   } else if (!keeping_methods.has(name) && !is_any(name, "from", "String", "str")) {

@@ -105,7 +105,8 @@ class ShellBuiltin : ShellVerbs {
   void run_read();
   // What read takes from an input that is known. It may be any line, as other commands may have
   // read those before it, unless the input is that of this command alone.
-  void run_known_read();
+  // False: that is not known.
+  bool run_known_read();
   void assign_read(const std::vector<std::string_view>& names, std::vector<ShellVariable>& read);
   void run_set();
   void run_shift();

@@ -71,12 +71,15 @@ void ShellBuiltin::run_read() {
   }
   runner_.assign_unknown("REPLY"sv);
   runner_.assign_unknown("MAPFILE"sv);
-  if (words_[at_].text == "read" && command_.input.kind == shell::Input::Kind::known &&
-      !command_.input.script)
-    run_known_read();
+  if (command_.input.kind != shell::Input::Kind::known || command_.input.script) return;
+  if (words_[at_].text == "read" && run_known_read()) return;
+  // Which part of it a name gets is not known.
+  const ShellValue whole = scalar_value({std::string(command_.input.text)});
+  for (std::size_t i = at_ + 1; i < words_.size(); ++i)
+    ShellSteering(runner_).report(words_[i].text, whole);
 }
 
-void ShellBuiltin::run_known_read() {
+bool ShellBuiltin::run_known_read() {
   bool raw = false, sure = false;
   for (const shell::Redirection& redirection : command_.redirections)
     sure = sure || (redirection.fd == 0 && redirection.kind != shell::Redirection::Kind::duplicate);
@@ -89,13 +92,13 @@ void ShellBuiltin::run_known_read() {
     // no options, or end the reading before the end of the line.
     sure = sure && option.find_first_not_of("-rp") == std::string::npos;
     if (argument == option.size()) continue;
-    if (option[argument] != 'p' && option[argument] != 't') return;
+    if (option[argument] != 'p' && option[argument] != 't') return false;
     if (argument + 1 == option.size()) ++i;
   }
   std::vector<std::string_view> names;
   for (; i < words_.size(); ++i) {
     names.push_back(words_[i].text);
-    if (!is_name(names.back())) return;
+    if (!is_name(names.back())) return false;
   }
   std::string separators;
   if (!names.empty()) {
@@ -104,7 +107,7 @@ void ShellBuiltin::run_known_read() {
     names.push_back("REPLY"sv);
     sure = sure && budget_.bash();
   }
-  if (has_nul(separators)) return;
+  if (has_nul(separators)) return false;
   std::vector<ShellVariable> read(names.size());
   if (!sure)
     for (ShellVariable& variable : read) variable.values.push_back(ShellValue(scopes_.unknown));
@@ -118,6 +121,7 @@ void ShellBuiltin::run_known_read() {
   } while (!sure && !rest.empty() && read[0].values.size() < ShellVariable::max_values &&
            !budget_.stopped());
   assign_read(names, read);
+  return true;
 }
 
 void ShellBuiltin::assign_read(const std::vector<std::string_view>& names,

@@ -76,6 +76,7 @@ TEST_CASE("policy: a variable that is a command has one judgement, however it is
   }
   refuses(policy, "blocked-commands",
           {"declare -l PAGER=FORBIDDEN", "declare -l EDITOR; EDITOR=FORBIDDEN",
+           "read -r -d '' PAGER <<< forbidden", "read -N 9 EDITOR <<< forbidden",
            "PROMPT_COMMAND=(ls forbidden)", "PROMPT_COMMAND+=(forbidden)",
            "declare -a PROMPT_COMMAND=(ls forbidden)", "PROMPT_COMMAND[2]=forbidden",
            "PROMPT_COMMAND=forb; declare PROMPT_COMMAND+=idden"});
