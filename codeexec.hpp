@@ -10996,7 +10996,8 @@ class ShellBuiltin : ShellVerbs {
   void run_read();
   // What read takes from an input that is known. It may be any line, as other commands may have
   // read those before it, unless the input is that of this command alone.
-  void run_known_read();
+  // False: that is not known.
+  bool run_known_read();
   void assign_read(const std::vector<std::string_view>& names, std::vector<ShellVariable>& read);
   void run_set();
   void run_shift();
@@ -15362,12 +15363,15 @@ void ShellBuiltin::run_read() {
   }
   runner_.assign_unknown("REPLY"sv);
   runner_.assign_unknown("MAPFILE"sv);
-  if (words_[at_].text == "read" && command_.input.kind == shell::Input::Kind::known &&
-      !command_.input.script)
-    run_known_read();
+  if (command_.input.kind != shell::Input::Kind::known || command_.input.script) return;
+  if (words_[at_].text == "read" && run_known_read()) return;
+  // Which part of it a name gets is not known.
+  const ShellValue whole = scalar_value({std::string(command_.input.text)});
+  for (std::size_t i = at_ + 1; i < words_.size(); ++i)
+    ShellSteering(runner_).report(words_[i].text, whole);
 }
 
-void ShellBuiltin::run_known_read() {
+bool ShellBuiltin::run_known_read() {
   bool raw = false, sure = false;
   for (const shell::Redirection& redirection : command_.redirections)
     sure = sure || (redirection.fd == 0 && redirection.kind != shell::Redirection::Kind::duplicate);
@@ -15380,13 +15384,13 @@ void ShellBuiltin::run_known_read() {
     // no options, or end the reading before the end of the line.
     sure = sure && option.find_first_not_of("-rp") == std::string::npos;
     if (argument == option.size()) continue;
-    if (option[argument] != 'p' && option[argument] != 't') return;
+    if (option[argument] != 'p' && option[argument] != 't') return false;
     if (argument + 1 == option.size()) ++i;
   }
   std::vector<std::string_view> names;
   for (; i < words_.size(); ++i) {
     names.push_back(words_[i].text);
-    if (!is_name(names.back())) return;
+    if (!is_name(names.back())) return false;
   }
   std::string separators;
   if (!names.empty()) {
@@ -15395,7 +15399,7 @@ void ShellBuiltin::run_known_read() {
     names.push_back("REPLY"sv);
     sure = sure && budget_.bash();
   }
-  if (has_nul(separators)) return;
+  if (has_nul(separators)) return false;
   std::vector<ShellVariable> read(names.size());
   if (!sure)
     for (ShellVariable& variable : read) variable.values.push_back(ShellValue(scopes_.unknown));
@@ -15409,6 +15413,7 @@ void ShellBuiltin::run_known_read() {
   } while (!sure && !rest.empty() && read[0].values.size() < ShellVariable::max_values &&
            !budget_.stopped());
   assign_read(names, read);
+  return true;
 }
 
 void ShellBuiltin::assign_read(const std::vector<std::string_view>& names,
@@ -19268,10 +19273,6 @@ CodeValue CodeReader::call(const std::string& name, const CodeValue& object, Val
     result.set_text(std::move(path));
     return result;
   }
-  if (is(Language::awk) && name == "sprintf"sv && !arguments.empty() && arguments[0].is_text()) {
-    result.set_text(with_holes(arguments[0].texts[0], true));
-    return result;
-  }
   if ((is(Language::r) && name == "c"sv) || is_any(name, "list", "tuple")) {
     result.kind = CodeValue::Kind::list;
     for (CodeValue& each : arguments) result.append(std::move(each));
@@ -19290,9 +19291,9 @@ CodeValue CodeReader::call(const std::string& name, const CodeValue& object, Val
     break;
   }
   // shlex.split("command"), Buffer.from("text")
-  if (is_any(name, "split", "from", "String", "str") && arguments.size() == 1 &&
-      arguments[0].is_text())
-    return call_method(name, arguments[0], {});
+  const bool formats = is(Language::awk) && name == "sprintf"sv && !arguments.empty();
+  const bool keeps = is_any(name, "split", "from", "String", "str") && arguments.size() == 1;
+  if ((formats || keeps) && arguments[0].is_text()) return call_method(name, arguments[0], {});
   return result;
 }
 
@@ -19319,6 +19320,8 @@ CodeValue CodeReader::call_method(const std::string& name, const CodeValue& obje
     for (std::size_t i = 0; i < arguments[0].texts.size(); ++i)
       append_all(joined, {i ? text : "", arguments[0].texts[i]});
     result.set_text(std::move(joined));
+  } else if (name == "sprintf"sv) {
+    result.set_text(with_holes(text, true));
   } else if (name == "format"sv) {
     result.set_text(with_holes(text, false));
   } else if (!keeping_methods.has(name) && !is_any(name, "from", "String", "str")) {
