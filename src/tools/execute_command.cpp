@@ -1,8 +1,8 @@
 // The tool execute_command.
 //
-// With run_in_background_after, the command runs as a background command from its start, and the
-// call waits for it that long. So it is with answer_within, but for the timeouts of the command,
-// which are those of the foreground:
+// With run_in_background_after, a command that takes longer goes on as a background command, and
+// has the timeouts of one from its start. So it is with answer_within, but for the timeouts, which
+// are those of the foreground:
 //
 //   run() in the foreground      -> ended                  -> result_json()
 //   jobs.run(), ended in time    -> as in the foreground   -> result_json()
