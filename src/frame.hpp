@@ -453,6 +453,7 @@
 #include "cluster/pod_watch.cpp"
 #include "cluster/slurm.cpp"
 
+#include "jobs/held.cpp"
 #include "jobs/job.cpp"
 #include "jobs/jobs.cpp"
 

@@ -87,7 +87,9 @@ Result whole_result(const Result& known, const ProcessResult& ended, const Redac
 
 // The start ---------------------------------------------------------------------------------------
 
-Execution Executor::start(const Command& command) const {
+Execution Executor::start(const Command& command) const { return begin(command, nullptr); }
+
+Execution Executor::begin(const Command& command, std::shared_ptr<Process::State>* driven) const {
   const CancellationPause pause;
   Execution execution;
   std::unique_ptr<Admission> admission;
@@ -111,6 +113,7 @@ Execution Executor::start(const Command& command) const {
   };
   bool waits = false;
   const auto decide = [&] {
+    admission->driven = driven;
     admission->decide(*this, command);
     if (!admission->admitted()) return;
     if (command.keep_input_open) note_typing();
@@ -181,6 +184,7 @@ bool Executor::launch_admitted(const Command& command, Admission& admission,
   admission.process.input = command.input;
   state.home = std::move(admission.home);
   state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
+  const bool is_here = !admission.remote;
   const auto run = new_run(std::move(admission.process), std::move(admission.remote));
   run->delivery.has_callbacks = command.on_end || gate_->options.on_audit;
   run->delivery.conclude = [gate = gate_, known = state.known,
@@ -211,6 +215,13 @@ bool Executor::launch_admitted(const Command& command, Admission& admission,
   if (!state.has_waited) {
     state.asked = *state.known;
     gate_->mask(state.asked);
+  }
+  if (admission.driven) {
+    if (run->begin(is_here))
+      *admission.driven = run;
+    else
+      static_cast<ProcessResult&>(*state.known) = std::move(run->result);
+    return *admission.driven != nullptr;
   }
   ProcessResult failure;
   auto process = Process::State::launch(run, &failure);
@@ -376,6 +387,8 @@ void Execution::State::end() {
   has_ended = true;
   if (end_token) end_token->cancel();
 }
+
+void Execution::adopt(Process&& process) const { state_->process.emplace(std::move(process)); }
 
 bool Execution::done() const {
   if (!state_->settled_within(std::chrono::milliseconds(0))) return false;

@@ -74,15 +74,13 @@ struct Approval {
   bool for_prefix = false;
   // Who was asked, for the audit record, of which 1 KiB is kept.
   std::string asked = {};
-  // Of a command that is not allowed: why there was no answer, as a part of a sentence that the
-  // model reads.
+  // Of one that is not allowed: why there was no answer, as part of a sentence for the model.
   std::string problem = {};
 };
 
 struct Result;
 
-// Who asks for a command. It is for the audit record, which has 1 KiB of each at most; nothing is
-// judged by it.
+// Who asks for a command, for the audit record, which has 1 KiB of each. Nothing is judged by it.
 struct Caller {
   std::string tool = "run";
   std::string client = {};   // the program that asks, where several may: name and version
@@ -109,8 +107,7 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
-  // How long it may wait for its turn, see ExecutorOptions::max_concurrent. After that it does not
-  // start.
+  // How long it may wait for its turn (ExecutorOptions::max_concurrent). Then it does not start.
   std::chrono::milliseconds max_wait = no_limit;
   // Without output for so long it ends like by its timeout. Empty: the executor's, and none for a
   // background command.
@@ -183,8 +180,7 @@ struct Result : ProcessResult {
   Result& operator=(Result&& other) noexcept;
   ~Result();
 
-  // Secrets are masked in all text here. The command as it was given; an argv is shown quoted for
-  // the shell.
+  // Secrets are masked in all text here. The command as it was given; an argv in shell quotes.
   std::string command = {};
   std::string work_dir = {};  // canonical; as given when the command was refused before
   // Of a refusal: a policy rule, "work_dir", "timeout", "command", "read-only" or "delete-guard".
@@ -269,6 +265,7 @@ class Execution {
 
  private:
   friend class Executor;
+  void adopt(Process&& process) const;  // of one whose caller has driven it
   std::shared_ptr<State> state_ = {};
 };
 
@@ -469,6 +466,7 @@ class Executor {
   struct Gate;       // internal, as the next ones
   struct Admission;  // a command that passes the gate, and becomes a process
   class Queued;      // one that waits for its turn
+  class Held;        // one that its caller drives
 
  protected:
   Executor() = default;
@@ -488,6 +486,8 @@ class Executor {
   virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
   // For a command that starts later.
   virtual std::shared_ptr<const Executor> copy() const = 0;
+  // start(), whose process, with `driven`, its caller drives.
+  Execution begin(const Command& command, std::shared_ptr<Process::State>* driven) const;
   // The last part of start(), for a command that has its turn.
   void launch(const Command& command, Admission& admission,
               const std::shared_ptr<Execution::State>& state) const;

@@ -80,6 +80,7 @@ struct Executor::Admission {
   UniqueFd script = {};                        // a script too long for an argument
   std::shared_ptr<const void> home = {};       // what it runs in: removed when it goes away
   std::string time = {};
+  std::shared_ptr<Process::State>* driven = nullptr;  // the place for a run that its caller drives
   Ending ending = Ending();
   // Of a session: the command with the folder and the variables of that, and those that are unset.
   std::optional<Command> in_session = {};

@@ -1,5 +1,6 @@
 // One job: its events, its output, the threads that wait for it.
 
+#include "jobs/held_internal.hpp"
 #include "jobs/job_internal.hpp"
 #include "jobs/jobs.hpp"
 
@@ -139,6 +140,10 @@ Expected<void> Jobs::Job::Waiter::ready(const std::optional<CancelToken>& cancel
   int error = error_;
   if (error == 0 && cancel && cancel->descriptor() < 0) error = errno;
   if (error == 0) return {};
+  return cannot_wait(error);
+}
+
+Error Jobs::Job::cannot_wait(int error) {
   return system_error(error, "cannot wait for a background shell");
 }
 
@@ -156,33 +161,60 @@ void Jobs::Job::Waiter::wake(bool end) {
   woken_ = ::write(writable_.get(), "", 1) == 1;
 }
 
-bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& failure) {
-  command.on_output = [reported = events, next = std::move(command.on_output)](
-                          Stream stream, std::string_view bytes) {
-    (stream == Stream::out ? reported->out_bytes : reported->err_bytes) += bytes.size();
-    reported->report(false);
-    next(stream, bytes);
-  };
+void Jobs::Job::report_end(Command& command) const {
   command.on_end = [reported = events, next = std::move(command.on_end)](const Result& result) {
     next(result);
     reported->report(true);
   };
+}
+
+void Jobs::Job::know_start() {
+  Result& result = known.result;
+  result = Result(execution.asked());
+  result.outcome = Outcome::unknown;
+  result.pid = execution.pid();
+  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+}
+
+bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& failure) {
+  command.on_output = [reported = events, next = std::move(command.on_output)](
+                          Stream stream, std::string_view bytes) {
+    reported->report(false);
+    next(stream, bytes);
+  };
+  report_end(command);
   execution = executor.start(command);
   if (execution.pid() < 0) {
     failure.result = execution.wait();
     failure.state = state_of(failure.result);
     return false;
   }
-  Result& result = known.result;
-  result = Result(execution.asked());
-  result.outcome = Outcome::unknown;
-  result.pid = execution.pid();
-  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  know_start();
   return true;
 }
 
+bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& failure,
+                      Executor::Held& held) {
+  report_end(command);
+  if (held.start(executor, command)) return true;
+  failure.result = held.execution().wait();
+  failure.state = state_of(failure.result);
+  return false;
+}
+
+bool Jobs::Job::take_over(Executor::Held& held) {
+  if (!held.hand_over([reported = events] { reported->report(false); })) return false;
+  execution = held.execution();
+  know_start();
+  return true;
+}
+
+std::uint64_t Jobs::Job::printed(Stream stream) const {
+  return execution.read(stream, std::numeric_limits<std::uint64_t>::max()).next;
+}
+
 bool Jobs::Job::shows(const Wait& until) const {
-  if (events->out_bytes.load() <= until.out) return false;
+  if (printed(Stream::out) <= until.out) return false;
   const auto screen = execution.screen();
   if (!screen) return false;
   std::string_view rest = screen->text;
@@ -212,9 +244,9 @@ Jobs::WaitEnd Jobs::Job::wait(Waiter& waiter, const Wait& until, Clock::time_poi
   }
 }
 
-void Jobs::Job::finish(JobStatus& status) const {
+void Jobs::Job::finish(JobStatus& status, Result&& ended) const {
   Result& result = status.result;
-  result = execution.wait();
+  result = std::move(ended);
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
   status.state = state_of(result);
   status.duration =
@@ -225,13 +257,13 @@ JobStatus Jobs::Job::status() {
   const bool ended = has_ended();
   const std::lock_guard<std::mutex> lock(mutex);
   if (ended && known.state == JobState::running) {
-    finish(known);
+    finish(known, execution.wait());
     for (std::string* output : {&known.result.out, &known.result.err}) std::string().swap(*output);
   }
   JobStatus status = known;
   if (ended) return status;
-  status.result.out_counts.total_bytes = events->out_bytes.load();
-  status.result.err_counts.total_bytes = events->err_bytes.load();
+  status.result.out_counts.total_bytes = printed(Stream::out);
+  status.result.err_counts.total_bytes = printed(Stream::err);
   status.takes_input = execution.takes_input();
   status.duration = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
   return status;

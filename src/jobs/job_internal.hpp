@@ -1,9 +1,11 @@
 // One job.
 //
 // A job is an Execution with a name. The callback thread of the process room reports to the job's
-// Events: it counts output, records the end, and writes a byte to the pipe of each waiting thread.
+// Events: it records the end, and writes a byte to the pipe of each waiting thread.
 //
-//   callback thread --on_output, on_end--> Events --pipe--> Waiter in wait() or run()
+//   callback thread --on_output, on_end--> Events --pipe--> Waiter in wait()
+//
+// One of run() is driven by that thread, and is a job when it is handed over: see Executor::Held.
 //
 // The callbacks own the Events, not the job. The process owns its callbacks and the job owns the
 // process: callbacks that owned the job would keep both for ever, or would let the callback thread
@@ -19,6 +21,7 @@
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
+#include "jobs/held_internal.hpp"
 
 namespace codeexec {
 inline namespace v0_1 {
@@ -28,8 +31,6 @@ struct Jobs::Job {
 
   // Written by the callback thread.
   struct Events {
-    std::atomic<std::uint64_t> out_bytes{0};
-    std::atomic<std::uint64_t> err_bytes{0};
     std::mutex mutex = {};
     Waiter* waiters = nullptr;  // a list
     std::atomic<bool> ended{false};
@@ -67,16 +68,22 @@ struct Jobs::Job {
     std::vector<pollfd> set_ = {};  // the pipe and the token
   };
 
+  // Without a descriptor for it.
+  static Error cannot_wait(int error);
   // Wraps the callbacks of the command and starts it. On failure, sets the state and the result of
   // `failure`.
   bool start(const Executor& executor, Command& command, JobStatus& failure);
+  // The same for one that the calling thread drives; its output is not reported.
+  bool start(const Executor& executor, Command& command, JobStatus& failure, Executor::Held& held);
+  // Has the engine drive that one from here on. False: it cannot.
+  bool take_over(Executor::Held& held);
   // True once the execution is done, and on_end has reported it.
   bool has_ended() const;
   // True if a line of the screen matches, after output that the caller has not seen.
   bool shows(const Wait& until) const;
   WaitEnd wait(Waiter& waiter, const Wait& until, Clock::time_point deadline) const;
-  // Waits for the end and sets state, duration and result, with all output.
-  void finish(JobStatus& status) const;
+  // Sets state, duration and result, with all output, of one that has ended.
+  void finish(JobStatus& status, Result&& result) const;
   JobStatus status();
 
   std::mutex mutex = {};
@@ -88,8 +95,12 @@ struct Jobs::Job {
   std::shared_ptr<Events> events = new_shared<Events>();
   Execution execution = {};
   std::atomic<bool> kill_asked{false};
-  // Guarded by Jobs::State::mutex. Run by Jobs::run(), and not visible as a job.
-  bool foreground = false;
+
+ private:
+  void report_end(Command& command) const;
+  // Sets what is known of a command that runs.
+  void know_start();
+  std::uint64_t printed(Stream stream) const;
 };
 
 }  // namespace v0_1

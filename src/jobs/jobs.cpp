@@ -1,6 +1,7 @@
 // All jobs, and the public functions.
 
 #include "jobs/jobs.hpp"
+#include "jobs/held_internal.hpp"
 #include "jobs/job_internal.hpp"
 
 #include "base/base.hpp"
@@ -18,8 +19,8 @@ inline namespace v0_1 {
 //
 //   start():  reserve() --started--> add() --ended--> take_old() removes it, sooner or later
 //                       --failed---> give_back()
-//   run():    add(), in the foreground --ended in time--> remove()
-//                                      --time over-----> to_background(), if there is room
+//   run():    Foreground --ended in time--> nothing else
+//                        --time over------> to_background(): reserve(), then the same
 struct Jobs::State {
   using JobPointer = std::shared_ptr<Job>;
 
@@ -32,10 +33,9 @@ struct Jobs::State {
   // Takes a place for a job that starts; add() or give_back() follows.
   Expected<void> reserve();
   void give_back();
-  void add(const JobPointer& job, bool reserved);
-  // False if there is no room.
-  bool to_background(Job& job);
-  void remove(const Job& job);
+  void add(const JobPointer& job);
+  // False if there is no room, or no engine that drives it on.
+  bool to_background(const JobPointer& job, Executor::Held& held);
   Expected<JobPointer> find(std::string_view id);
   std::vector<JobPointer> all();
 
@@ -46,12 +46,38 @@ struct Jobs::State {
   std::vector<JobPointer> jobs = {};
   std::size_t starting = 0;  // places of jobs that are not in the list yet
   bool closing = false;
+  const CancelToken close = {};  // the same, for the threads in run()
+  // The commands that they drive.
+  std::size_t in_foreground = 0;
+  bool none_in_foreground = true;
+  std::condition_variable foreground_ended = {};
+
+  // There as long as a thread drives one.
+  class Foreground {
+   public:
+    explicit Foreground(State& state) : state_(state) { count(1); }
+    Foreground(const Foreground&) = delete;
+    Foreground& operator=(const Foreground&) = delete;
+    ~Foreground() { count(-1); }
+
+   private:
+    void count(int more);
+
+    State& state_;
+  };
 
  private:
   // For these two, the caller holds the mutex.
   bool has_room() const;
   std::vector<JobPointer> take_old();
 };
+
+void Jobs::State::Foreground::count(int more) {
+  const std::lock_guard<std::mutex> lock(state_.mutex);
+  state_.in_foreground += static_cast<std::size_t>(more);
+  state_.none_in_foreground = state_.in_foreground == 0;
+  if (state_.none_in_foreground) state_.foreground_ended.notify_all();
+}
 
 Expected<Jobs::State::JobPointer> Jobs::State::make_job(Command& command,
                                                         const Executor* as_foreground) const {
@@ -86,7 +112,7 @@ Expected<Jobs::State::JobPointer> Jobs::State::make_job(Command& command,
 bool Jobs::State::has_room() const {
   std::size_t running = starting;
   for (const JobPointer& job : jobs)
-    if (!job->foreground && !job->events->ended.load()) ++running;
+    if (!job->events->ended.load()) ++running;
   return running < options.max_running;
 }
 
@@ -102,7 +128,7 @@ std::vector<Jobs::State::JobPointer> Jobs::State::take_old() {
     auto oldest = jobs.end();
     for (auto at = jobs.begin(); at != jobs.end(); ++at) {
       const Job& job = **at;
-      if (job.foreground || !job.events->ended.load()) continue;
+      if (!job.events->ended.load()) continue;
       ++finished;
       command_bytes += job.execution.asked().command.size();
       if (oldest == jobs.end() || job.events->ended_at < (*oldest)->events->ended_at) oldest = at;
@@ -134,28 +160,22 @@ void Jobs::State::give_back() {
   --starting;
 }
 
-void Jobs::State::add(const JobPointer& job, bool reserved) {
+void Jobs::State::add(const JobPointer& job) {
   const std::lock_guard<std::mutex> lock(mutex);
-  if (reserved) --starting;
-  job->foreground = !reserved;
+  --starting;
   jobs.push_back(job);
-  // The destructor has run meanwhile and has not seen this job.
+  // The destructor has ended all others meanwhile, and waits for the end of this one.
   if (closing) job->execution.cancel();
 }
 
-bool Jobs::State::to_background(Job& job) {
-  std::vector<JobPointer> old;
-  const std::lock_guard<std::mutex> lock(mutex);
-  old = take_old();
-  if (closing || !has_room()) return false;
-  job.foreground = false;
+bool Jobs::State::to_background(const JobPointer& job, Executor::Held& held) {
+  if (close.cancelled() || !reserve()) return false;
+  if (!job->take_over(held)) {
+    give_back();
+    return false;
+  }
+  add(job);
   return true;
-}
-
-void Jobs::State::remove(const Job& job) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  const auto at = find_where(jobs, [&](const JobPointer& known) { return known.get() == &job; });
-  if (at != jobs.end()) jobs.erase(at);
 }
 
 Expected<Jobs::State::JobPointer> Jobs::State::find(std::string_view id) {
@@ -163,7 +183,7 @@ Expected<Jobs::State::JobPointer> Jobs::State::find(std::string_view id) {
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
   for (const JobPointer& job : jobs)
-    if (job->known.id == id && !job->foreground) return job;
+    if (job->known.id == id) return job;
   return make_error(
       ErrorCode::not_found,
       "there is no background shell % (any more): list the shells, or start a new one",
@@ -172,12 +192,9 @@ Expected<Jobs::State::JobPointer> Jobs::State::find(std::string_view id) {
 
 std::vector<Jobs::State::JobPointer> Jobs::State::all() {
   std::vector<JobPointer> old;
-  std::vector<JobPointer> visible;
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
-  for (const JobPointer& job : jobs)
-    if (!job->foreground) visible.push_back(job);
-  return visible;
+  return jobs;
 }
 
 Jobs::Jobs(const Executor& executor, JobOptions options)
@@ -193,11 +210,14 @@ Jobs::~Jobs() {
   }
   std::vector<State::JobPointer> all;
   {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
+    std::unique_lock<std::mutex> lock(state_->mutex);
     state_->closing = true;
+    state_->close.cancel();
+    for (const State::JobPointer& job : state_->jobs) job->execution.cancel();
+    // One that was handed over meanwhile is in the list, too.
+    wait_for_flag(state_->foreground_ended, lock, no_limit, state_->none_in_foreground);
     all.swap(state_->jobs);
   }
-  for (const State::JobPointer& job : all) job->execution.cancel();
   for (const State::JobPointer& job : all) job->execution.wait_for(no_limit);
 }
 
@@ -215,7 +235,7 @@ Expected<JobStatus> Jobs::start(const Command& command, Result* failure, const E
   changed.keep_end_only = true;
   JobStatus failed;
   if (job.start(by ? *by : state.executor, changed, failed)) {
-    state.add(*made, true);
+    state.add(*made);
     return job.status();
   }
   state.give_back();
@@ -227,9 +247,11 @@ Expected<JobStatus> Jobs::start(const Command& command, Result* failure, const E
   return error;
 }
 
+// The token of the command ends it as long as this thread drives it.
 JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, const Executor* by,
                     bool as_foreground) {
   const CancellationPause pause;
+  if (in_event_thread()) abort_in_callback("wait() or run() of Jobs");
   const std::shared_ptr<State> state = state_;
   const Executor& executor = by ? *by : state->executor;
   JobStatus status;
@@ -244,34 +266,32 @@ JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, cons
   auto made = state->make_job(changed, as_foreground ? &executor : nullptr);
   if (!made) return fail(made.error());
   Job& job = **made;
-  Job::Waiter waiter(job.events, false);
-  if (auto ready = waiter.ready(command.cancel); !ready) return fail(ready.error());
-  // The token ends the wait below, as it must not end the job later. One that is cancelled already
-  // is left to the executor, which then does not start the command.
-  if (changed.cancel && !changed.cancel->cancelled()) changed.cancel.reset();
-  if (!job.start(executor, changed, status)) return status;
+  const CancelToken& close = state->close;
+  if (close.descriptor() < 0 || (command.cancel && command.cancel->descriptor() < 0))
+    return fail(Job::cannot_wait(errno));
+  const State::Foreground foreground(*state);
+  Executor::Held held;
+  if (!job.start(executor, changed, status, held)) return status;
   // A person may have been asked first.
-  const Clock::time_point deadline = later(Clock::now(), time);
-  state->add(*made, false);
-  Wait until;
-  until.cancel = command.cancel;
-  WaitEnd end = job.wait(waiter, until, deadline);
-  if (end == WaitEnd::timed_out) {
-    if (state->to_background(job)) return job.status();
-    job.execution.close_input();
+  const auto is_stopped = [&] {
+    return close.cancelled() || (command.cancel && command.cancel->cancelled());
+  };
+  bool ended = held.drive(later(Clock::now(), time), close);
+  if (!ended && !is_stopped()) {
+    if (state->to_background(*made, held)) return job.status();
+    held.close_input();
     // The caller waits without a bound of its own, so the command gets one.
     const bool is_bounded = command.timeout || as_foreground;
     const auto longest = is_bounded ? no_limit : std::max(time, executor.options().timeout);
-    end = job.wait(waiter, until, later(job.started, longest));
-    if (end == WaitEnd::timed_out)
+    ended = held.drive(later(job.started, longest), close);
+    if (!ended && !is_stopped())
       add_note(job.notes,
                "ended after the % that a command may take in the foreground, because as many run "
                "in the background as may",
                {count_of_seconds(longest)});
   }
-  if (end != WaitEnd::ended) job.execution.cancel();
-  job.finish(status);
-  state->remove(job);
+  if (!ended) held.cancel();
+  job.finish(status, held.result());
   return status;
 }
 

@@ -105,7 +105,8 @@ class Jobs {
   // tail, unless the command has keep_end_only. Timeouts are those of start(). Command::cancel ends
   // the foreground run only, not the job. If max_running jobs are running, the command stays in the
   // foreground, and its input ends; without a timeout of its own it is then cancelled after the
-  // executor's, and a note says so.
+  // executor's, and a note says so. Until it is a job its callbacks are called by the caller, as
+  // those of Executor::run().
   // With `as_foreground` it is like one of Executor::run() also as a job: its timeouts are the
   // executor's, those of JobOptions have no effect, and its audit record does not name the job.
   JobStatus run(const Command& command, std::chrono::milliseconds time,

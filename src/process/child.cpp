@@ -84,21 +84,11 @@ void Process::State::forget_start() {
 // Events and deadlines ----------------------------------------------------------------------------
 
 ProcessResult Process::State::run() {
-  ReadBuffer buffer;
   std::vector<pollfd> set;
-  if (!enough_memory([&] { set.reserve(slot_count); })) {
+  if (!enough_memory([&] { set.reserve(slot_count + 1); }))
     fail_without_memory(result);
-    return std::move(result);
-  }
-  if (!begin(true)) return std::move(result);
-  const auto turn = [&] {
-    set.clear();
-    add_descriptors(set);
-    wait_for_events(set, deadline());
-    step(set, buffer);
-  };
-  while (!over())
-    if (!enough_memory(turn)) pause_for_memory();
+  else if (begin(true))
+    drive(*this, set, Clock::time_point::max(), -1);
   return std::move(result);
 }
 
@@ -214,6 +204,22 @@ void Process::State::finish() {
 // Handles -----------------------------------------------------------------------------------------
 
 inline namespace inner {
+
+bool drive(Process::State& run, std::vector<pollfd>& set, Clock::time_point until, int stop) {
+  Process::State::ReadBuffer buffer;
+  bool is_stopped = false;
+  const auto turn = [&] {
+    set.clear();
+    run.add_descriptors(set);
+    set.push_back({stop, POLLIN, 0});
+    wait_for_events(set, std::min(run.deadline(), until));
+    is_stopped = set.back().revents != 0;
+    run.step(set, buffer);
+  };
+  while (!run.over() && !is_stopped && (until == Clock::time_point::max() || Clock::now() < until))
+    if (!enough_memory(turn)) pause_for_memory();
+  return run.over();
+}
 
 void fail_without_memory(ProcessResult& result) {
   result.outcome = Outcome::not_started;

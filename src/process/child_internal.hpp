@@ -72,7 +72,8 @@ struct Process::State {
 
   // Starts, and drives the run to its end in the calling thread.
   ProcessResult run();
-  // Starts, and has the engine drive it: see Process::start().
+  // Starts, and has the engine drive it: see Process::start(). Of one that has begun only that; if
+  // that fails, it can still be driven once its mailboxes are gone.
   static Expected<Process> launch(std::shared_ptr<State> state, ProcessResult* failure);
 
   // False: it has not started, as `result` says. `at_once`: the caller drives this run alone, so
@@ -245,6 +246,9 @@ struct Process::State {
     // How many bytes may be read now, and since when nothing waits.
     std::size_t room();
     Clock::time_point quiet_since();
+    // Has the engine drive on what a thread has driven: see Executor::Held.
+    std::optional<Process> hand_over(const std::shared_ptr<State>& self,
+                                     Function<void()> on_printed);
     // For a delivery thread. True: there may be more, after others had their turn.
     bool deliver(const std::shared_ptr<State>& self);
 
@@ -397,6 +401,11 @@ class RemoteRun final : public Process::State {
 };
 
 inline namespace inner {
+
+// Drives a run that has begun, in the calling thread. False: it has not ended by then, or `stop` is
+// readable. `set` has room for Process::State::slot_count + 1.
+bool drive(Process::State& run, std::vector<pollfd>& set,
+           std::chrono::steady_clock::time_point until, int stop);
 
 // The run of a program here or, with `remote`, of that command.
 std::shared_ptr<Process::State> new_run(ProcessOptions&& options,

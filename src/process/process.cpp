@@ -45,17 +45,18 @@ Expected<Process> Process::State::launch(std::shared_ptr<State> state, ProcessRe
   const CancellationPause pause;
   std::shared_ptr<Reactor> reactor;
   Reactor::Run run;
+  const bool has_begun = state->times.started != Clock::time_point();
   bool is_started = false;
   const auto start = [&] {
     run.push_back(state);
     const int error = state->delivery.prepare(reactor);
-    if (error != 0)
+    if (error == 0)
+      is_started = has_begun || state->start(false);
+    else if (!has_begun)
       state->fail(SpawnStep::setup, error,
                   concat("cannot start the thread for processes: %", {errno_text(error)}));
-    else
-      is_started = state->start(false);
   };
-  if (!enough_memory(start)) {
+  if (!enough_memory(start) && !has_begun) {
     fail_without_memory(state->result);
     state->end_start();
   }

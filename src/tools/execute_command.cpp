@@ -1,8 +1,8 @@
 // The tool execute_command.
 //
-// With run_in_background_after, the command runs as a background command from its start, and the
-// call waits for it that long. So it is with answer_within, but for the timeouts of the command,
-// which are those of the foreground:
+// With run_in_background_after, a command that takes longer goes on as a background command, and
+// has the timeouts of one from its start. So it is with answer_within, but for the timeouts, which
+// are those of the foreground:
 //
 //   run() in the foreground      -> ended                  -> result_json()
 //   jobs.run(), ended in time    -> as in the foreground   -> result_json()
@@ -117,8 +117,13 @@ JobStatus run_for_call(ToolSet& set, const mcp::Call& call, Command& command,
     run = set.jobs.run(command, time, &set.executor, keeps_timeouts);
     if (!run.id.empty()) know_id(run.id);
   }
+  if (!run.id.empty()) return run;
   // One that never started, for whatever reason, has not called it.
-  if (run.id.empty()) ended();
+  ended();
+  // As a job it would have kept more than what can be shown of it, all of which would be looked at.
+  const std::size_t most = command.max_output.value_or(unbounded);
+  keep_ends(most, run.result.out, run.result.out_counts);
+  keep_ends(most, run.result.err, run.result.err_counts);
   return run;
 }
 

@@ -154,6 +154,17 @@ void bound_output(Command& command, std::size_t most) {
   command.spill_above = most / 4;
 }
 
+void keep_ends(std::size_t most, std::string& text, OutputCounts& counts) {
+  // What the executor keeps itself may be as long: three bytes stand for one that is not UTF-8.
+  if (text.size() / 4 <= most) return;
+  const std::string_view head = utf8_prefix(text, most / 2);
+  const std::string_view tail = utf8_suffix(text, most - most / 2);
+  const std::uint64_t kept = head.size() + tail.size();
+  counts.dropped_bytes = counts.total_bytes - std::min(counts.total_bytes, kept);
+  text = concat("%\n... (truncated, exceeded % bytes: % bytes omitted) ...\n%",
+                {head, most, counts.dropped_bytes, tail});
+}
+
 void cut_streams(std::string& out, std::string& err, std::size_t room,
                  std::uint64_t (&dropped)[2]) {
   const std::size_t of_line = cost_of_line(room);

@@ -347,6 +347,10 @@ std::size_t wanted_output(const ToolSet& set, const mcp::Call& call);
 // Has so much kept of each stream of a command, and the whole in a file if it may be cut.
 void bound_output(Command& command, std::size_t most);
 
+// Cuts a text of an ended command that is far longer than so many bytes to these, from both of its
+// ends, and counts what is dropped.
+void keep_ends(std::size_t most, std::string& text, OutputCounts& counts);
+
 // Cuts both streams to so many bytes together, and adds to `dropped` what it took out of each.
 void cut_streams(std::string& out, std::string& err, std::size_t room, std::uint64_t (&dropped)[2]);
 

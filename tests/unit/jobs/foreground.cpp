@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "../../helpers/executor_support.hpp"
@@ -190,4 +191,79 @@ TEST_CASE("a command in the foreground takes no place and is not listed") {
   runner.join();
   CHECK(jobs.list().size() == 1);
   CHECK(jobs.list()[0].id == id);
+}
+
+TEST_CASE("nothing is lost or doubled when a command that prints becomes a job") {
+  const support::TempDir place;
+  AuditLog log;
+  LocalOptions options;
+  options.workspace = place.path();
+  options.max_output = std::size_t{1} << 30;
+  options.on_audit = log.callback();
+  const LocalExecutor here = make(options);
+  JobOptions job_options;
+  job_options.max_lines = codeexec::unbounded;
+  Jobs jobs(here, job_options);
+  support::Random random(20);
+  for (int round = 0; round < 10; ++round) {
+    CAPTURE(round);
+    std::string heard;
+    std::string id;
+    {
+      // It prints all the time until it has become a job, and reads its input only then.
+      Command command = Command::shell(
+          "i=0; until [ -e go ]; do i=$((i + 1)); echo $i; echo e$i >&2; done; echo; wc -c");
+      command.input.assign(1000000, 'x');
+      command.on_output = [&heard](Stream stream, std::string_view bytes) {
+        if (stream == Stream::out) heard += bytes;
+      };
+      id = jobs.run(command, milliseconds(random.below(30))).id;
+    }
+    REQUIRE(!id.empty());
+    const std::uint64_t begin = status_of(jobs, id).result.out_counts.total_bytes;
+    Jobs::Wait more = until_seen(".");
+    more.out = begin;
+    CHECK(wait(jobs, id, more) == "matched");
+    support::write_file(place / "go", "");
+    const JobStatus end = at_end(jobs, id);
+    CHECK(::unlink((place / "go").c_str()) == 0);
+    const std::string out = read(jobs, id).out.text;
+    const std::string err = read(jobs, id).err.text;
+    const std::string numbers = out.substr(0, out.find("\n\n") + 1);
+    const auto lines = std::count(numbers.begin(), numbers.end(), '\n');
+    std::string expected_out;
+    std::string expected_err;
+    for (auto i = 1; i <= lines; ++i) {
+      expected_out += std::to_string(i) + "\n";
+      expected_err += "e" + std::to_string(i) + "\n";
+    }
+    CHECK(lines > 0);
+    CHECK((out == expected_out + "\n1000000\n"));
+    CHECK((err == expected_err));
+    CHECK((heard == out));
+    CHECK(end.result.out_counts.total_bytes == out.size());
+    CHECK(describe(end) == "stopped exited code 0 signal 0");
+    CHECK(log.take().size() == 1);
+    support::write_file(place / "out", out);
+    support::write_file(place / "err", err);
+    const Result again = here.run("cat out; cat err >&2");
+    CHECK(end.result.out_counts.sha256 == again.out_counts.sha256);
+    CHECK(end.result.err_counts.sha256 == again.err_counts.sha256);
+    log.take();
+  }
+}
+
+TEST_CASE("a command in the foreground needs no thread and calls back in that of run()") {
+  const LocalExecutor here = make();
+  Jobs jobs(here);
+  Command command = Command::shell("echo out; sleep 0.1");
+  std::vector<std::thread::id> callers;
+  const auto note = [&callers] { callers.push_back(std::this_thread::get_id()); };
+  command.on_output = [&](Stream, std::string_view) { note(); };
+  command.heartbeat = milliseconds(5);
+  command.on_heartbeat = note;
+  command.on_end = [&](const Result&) { note(); };
+  CHECK(jobs.run(command, safety).result.outcome == Outcome::exited);
+  CHECK(callers.size() >= 3);
+  for (const std::thread::id caller : callers) CHECK((caller == std::this_thread::get_id()));
 }

@@ -206,6 +206,31 @@ TEST_CASE("a command stays in the foreground when that is shorter, or nothing co
   CHECK(full.execute_with(arguments)["stdout"] == Json("done\n"));
 }
 
+TEST_CASE("long output of a command that could have gone on is cut at both ends alone") {
+  Server server;
+  std::string numbers;
+  for (int i = 1; i <= 300000; ++i) numbers += std::to_string(i) + "\n";
+  std::string accents;
+  for (int i = 0; i < 500000; ++i) accents += "\303\251\n";
+  const auto check = [](const std::string& shown, const std::string& printed) {
+    const std::string mark = "... (truncated: ";
+    const std::size_t begin = shown.find(mark);
+    REQUIRE(begin != std::string::npos);
+    const std::size_t end = shown.find(" bytes omitted) ...\n", begin);
+    REQUIRE(end != std::string::npos);
+    const std::string head = shown.substr(0, begin);
+    const std::string tail = shown.substr(shown.find('\n', end) + 1);
+    CHECK(begins(printed, head));
+    CHECK(support::ends(printed, tail));
+    CHECK(head.size() + tail.size() + std::stoull(shown.substr(begin + mark.size())) ==
+          printed.size());
+  };
+  check(server.execute("seq 1 300000")["stdout"].as_string(), numbers);
+  const Json both = server.execute("yes \303\251 | head -n 500000; seq 1 300000 >&2");
+  check(both["stdout"].as_string(), accents);
+  check(both["stderr"].as_string(), numbers);
+}
+
 TEST_CASE("a client that wants progress waits for the end") {
   const TempDir place;
   Fifo begun(place / "begun");
