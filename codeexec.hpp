@@ -1715,15 +1715,13 @@ struct Approval {
   bool for_prefix = false;
   // Who was asked, for the audit record, of which 1 KiB is kept.
   std::string asked = {};
-  // Of a command that is not allowed: why there was no answer, as a part of a sentence that the
-  // model reads.
+  // Of one that is not allowed: why there was no answer, as part of a sentence for the model.
   std::string problem = {};
 };
 
 struct Result;
 
-// Who asks for a command. It is for the audit record, which has 1 KiB of each at most; nothing is
-// judged by it.
+// Who asks for a command, for the audit record, which has 1 KiB of each. Nothing is judged by it.
 struct Caller {
   std::string tool = "run";
   std::string client = {};   // the program that asks, where several may: name and version
@@ -1750,8 +1748,7 @@ struct Command {
   std::optional<Session> session = {};
   // Empty: the executor's. One that exceeds its max_timeout is cut down to that; a note says so.
   std::optional<std::chrono::milliseconds> timeout = {};
-  // How long it may wait for its turn, see ExecutorOptions::max_concurrent. After that it does not
-  // start.
+  // How long it may wait for its turn (ExecutorOptions::max_concurrent). Then it does not start.
   std::chrono::milliseconds max_wait = no_limit;
   // Without output for so long it ends like by its timeout. Empty: the executor's, and none for a
   // background command.
@@ -1824,8 +1821,7 @@ struct Result : ProcessResult {
   Result& operator=(Result&& other) noexcept;
   ~Result();
 
-  // Secrets are masked in all text here. The command as it was given; an argv is shown quoted for
-  // the shell.
+  // Secrets are masked in all text here. The command as it was given; an argv in shell quotes.
   std::string command = {};
   std::string work_dir = {};  // canonical; as given when the command was refused before
   // Of a refusal: a policy rule, "work_dir", "timeout", "command", "read-only" or "delete-guard".
@@ -1910,6 +1906,7 @@ class Execution {
 
  private:
   friend class Executor;
+  void adopt(Process&& process) const;  // of one whose caller has driven it
   std::shared_ptr<State> state_ = {};
 };
 
@@ -2110,6 +2107,7 @@ class Executor {
   struct Gate;       // internal, as the next ones
   struct Admission;  // a command that passes the gate, and becomes a process
   class Queued;      // one that waits for its turn
+  class Held;        // one that its caller drives
 
  protected:
   Executor() = default;
@@ -2129,6 +2127,8 @@ class Executor {
   virtual Expected<void> place(const Command& command, Admission& admission) const = 0;
   // For a command that starts later.
   virtual std::shared_ptr<const Executor> copy() const = 0;
+  // start(), whose process, with `driven`, its caller drives.
+  Execution begin(const Command& command, std::shared_ptr<Process::State>* driven) const;
   // The last part of start(), for a command that has its turn.
   void launch(const Command& command, Admission& admission,
               const std::shared_ptr<Execution::State>& state) const;
@@ -3530,7 +3530,8 @@ class Jobs {
   // tail, unless the command has keep_end_only. Timeouts are those of start(). Command::cancel ends
   // the foreground run only, not the job. If max_running jobs are running, the command stays in the
   // foreground, and its input ends; without a timeout of its own it is then cancelled after the
-  // executor's, and a note says so.
+  // executor's, and a note says so. Until it is a job its callbacks are called by the caller, as
+  // those of Executor::run().
   // With `as_foreground` it is like one of Executor::run() also as a job: its timeouts are the
   // executor's, those of JobOptions have no effect, and its audit record does not name the job.
   JobStatus run(const Command& command, std::chrono::milliseconds time,
@@ -32880,8 +32881,9 @@ class SandboxFitter {
 #endif  // CODEEXEC_GROUP_34
 
 #if !defined(CODEEXEC_GROUP_35) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
-    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_35
 
 // sandbox/sandbox_internal.hpp --------------------------------------------------------------------
@@ -37751,8 +37753,9 @@ class Redactor {
 #endif  // CODEEXEC_GROUP_41
 
 #if !defined(CODEEXEC_GROUP_42) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
-    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_42
 
 // process/process_internal.hpp --------------------------------------------------------------------
@@ -38106,8 +38109,9 @@ OutputChunk Capture::read(std::uint64_t cursor, bool ended, std::size_t max_line
 #endif  // CODEEXEC_GROUP_43
 
 #if !defined(CODEEXEC_GROUP_44) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
-    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
 #define CODEEXEC_GROUP_44
 
 // process/delivery_internal.hpp -------------------------------------------------------------------
@@ -38652,22 +38656,8 @@ std::string describe_failure(const ProcessOptions& options, const Launch& launch
 
 }  // inner
 
-}  // namespace v0_1
-}  // namespace codeexec
-
-#endif  // CODEEXEC_GROUP_45
-
-#if !defined(CODEEXEC_GROUP_46) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
-    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
-    defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_46
-
 // process/remote_internal.hpp ---------------------------------------------------------------------
 // Commands that run in a place or a container.
-
-namespace codeexec {
-inline namespace v0_1 {
 
 // A command in a place. Executors of places implement it, and RemoteRun drives it: launch() is
 // called once and first, finish() once and last. Only signal() may be called by several threads.
@@ -38708,12 +38698,13 @@ class RemoteCommand {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_46
+#endif  // CODEEXEC_GROUP_45
 
-#if !defined(CODEEXEC_GROUP_47) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
-    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
-    defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_47
+#if !defined(CODEEXEC_GROUP_46) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+    defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+    defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
+    defined(CODEEXEC_IMPLEMENT_PROGRAM))
+#define CODEEXEC_GROUP_46
 
 // process/child_internal.hpp ----------------------------------------------------------------------
 // One run of a command, on this host or elsewhere.
@@ -38774,7 +38765,8 @@ struct Process::State {
 
   // Starts, and drives the run to its end in the calling thread.
   ProcessResult run();
-  // Starts, and has the engine drive it: see Process::start().
+  // Starts, and has the engine drive it: see Process::start(). Of one that has begun only that; if
+  // that fails, it can still be driven once its mailboxes are gone.
   static Expected<Process> launch(std::shared_ptr<State> state, ProcessResult* failure);
 
   // False: it has not started, as `result` says. `at_once`: the caller drives this run alone, so
@@ -38947,6 +38939,9 @@ struct Process::State {
     // How many bytes may be read now, and since when nothing waits.
     std::size_t room();
     Clock::time_point quiet_since();
+    // Has the engine drive on what a thread has driven: see Executor::Held.
+    std::optional<Process> hand_over(const std::shared_ptr<State>& self,
+                                     Function<void()> on_printed);
     // For a delivery thread. True: there may be more, after others had their turn.
     bool deliver(const std::shared_ptr<State>& self);
 
@@ -39100,6 +39095,11 @@ class RemoteRun final : public Process::State {
 
 CODEEXEC_INNER {
 
+// Drives a run that has begun, in the calling thread. False: it has not ended by then, or `stop` is
+// readable. `set` has room for Process::State::slot_count + 1.
+bool drive(Process::State& run, std::vector<pollfd>& set,
+           std::chrono::steady_clock::time_point until, int stop);
+
 // The run of a program here or, with `remote`, of that command.
 std::shared_ptr<Process::State> new_run(ProcessOptions&& options,
                                         std::shared_ptr<RemoteCommand> remote = {});
@@ -39109,10 +39109,10 @@ std::shared_ptr<Process::State> new_run(ProcessOptions&& options,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_47
+#endif  // CODEEXEC_GROUP_46
 
-#if !defined(CODEEXEC_GROUP_48) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_48
+#if !defined(CODEEXEC_GROUP_47) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_47
 
 // process/child.cpp -------------------------------------------------------------------------------
 // One run: its events, its deadlines, its handles.
@@ -39191,21 +39191,11 @@ void Process::State::forget_start() {
 // Events and deadlines ----------------------------------------------------------------------------
 
 ProcessResult Process::State::run() {
-  ReadBuffer buffer;
   std::vector<pollfd> set;
-  if (!enough_memory([&] { set.reserve(slot_count); })) {
+  if (!enough_memory([&] { set.reserve(slot_count + 1); }))
     fail_without_memory(result);
-    return std::move(result);
-  }
-  if (!begin(true)) return std::move(result);
-  const auto turn = [&] {
-    set.clear();
-    add_descriptors(set);
-    wait_for_events(set, deadline());
-    step(set, buffer);
-  };
-  while (!over())
-    if (!enough_memory(turn)) pause_for_memory();
+  else if (begin(true))
+    drive(*this, set, Clock::time_point::max(), -1);
   return std::move(result);
 }
 
@@ -39321,6 +39311,22 @@ void Process::State::finish() {
 // Handles -----------------------------------------------------------------------------------------
 
 CODEEXEC_INNER {
+
+bool drive(Process::State& run, std::vector<pollfd>& set, Clock::time_point until, int stop) {
+  Process::State::ReadBuffer buffer;
+  bool is_stopped = false;
+  const auto turn = [&] {
+    set.clear();
+    run.add_descriptors(set);
+    set.push_back({stop, POLLIN, 0});
+    wait_for_events(set, std::min(run.deadline(), until));
+    is_stopped = set.back().revents != 0;
+    run.step(set, buffer);
+  };
+  while (!run.over() && !is_stopped && (until == Clock::time_point::max() || Clock::now() < until))
+    if (!enough_memory(turn)) pause_for_memory();
+  return run.over();
+}
 
 void fail_without_memory(ProcessResult& result) {
   result.outcome = Outcome::not_started;
@@ -41113,17 +41119,18 @@ Expected<Process> Process::State::launch(std::shared_ptr<State> state, ProcessRe
   const CancellationPause pause;
   std::shared_ptr<Reactor> reactor;
   Reactor::Run run;
+  const bool has_begun = state->times.started != Clock::time_point();
   bool is_started = false;
   const auto start = [&] {
     run.push_back(state);
     const int error = state->delivery.prepare(reactor);
-    if (error != 0)
+    if (error == 0)
+      is_started = has_begun || state->start(false);
+    else if (!has_begun)
       state->fail(SpawnStep::setup, error,
                   concat("cannot start the thread for processes: %", {errno_text(error)}));
-    else
-      is_started = state->start(false);
   };
-  if (!enough_memory(start)) {
+  if (!enough_memory(start) && !has_begun) {
     fail_without_memory(state->result);
     state->end_start();
   }
@@ -43019,13 +43026,13 @@ bool LocalRun::make_terminal_streams(const Launch& launch, UniqueFd (&program_en
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_48
+#endif  // CODEEXEC_GROUP_47
 
-#if !defined(CODEEXEC_GROUP_49) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_48) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_49
+#define CODEEXEC_GROUP_48
 
 // executor/executor_internal.hpp ------------------------------------------------------------------
 // What the parts of the executor share: files in danger, sessions, notes.
@@ -43275,10 +43282,10 @@ std::string facts_of_shell(const std::string& shell, const EnvironmentOptions& e
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_49
+#endif  // CODEEXEC_GROUP_48
 
-#if !defined(CODEEXEC_GROUP_50) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_50
+#if !defined(CODEEXEC_GROUP_49) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_49
 
 // executor/advice.cpp -----------------------------------------------------------------------------
 // Why a command may have failed here and not elsewhere, and what a result says then.
@@ -43626,13 +43633,13 @@ std::string note_of_gaps(const SandboxReport& report, Network asked) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_50
+#endif  // CODEEXEC_GROUP_49
 
-#if !defined(CODEEXEC_GROUP_51) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_50) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_51
+#define CODEEXEC_GROUP_50
 
 // executor/slots_internal.hpp ---------------------------------------------------------------------
 // How many commands of an executor run at a time.
@@ -43742,6 +43749,7 @@ struct Executor::Admission {
   UniqueFd script = {};                        // a script too long for an argument
   std::shared_ptr<const void> home = {};       // what it runs in: removed when it goes away
   std::string time = {};
+  std::shared_ptr<Process::State>* driven = nullptr;  // the place for a run that its caller drives
   Ending ending = Ending();
   // Of a session: the command with the folder and the variables of that, and those that are unset.
   std::optional<Command> in_session = {};
@@ -43888,10 +43896,10 @@ struct Executor::Gate {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_51
+#endif  // CODEEXEC_GROUP_50
 
-#if !defined(CODEEXEC_GROUP_52) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_52
+#if !defined(CODEEXEC_GROUP_51) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_51
 
 // executor/approval.cpp ---------------------------------------------------------------------------
 // Commands that a person must approve.
@@ -44757,7 +44765,9 @@ Result whole_result(const Result& known, const ProcessResult& ended, const Redac
 
 // The start ---------------------------------------------------------------------------------------
 
-Execution Executor::start(const Command& command) const {
+Execution Executor::start(const Command& command) const { return begin(command, nullptr); }
+
+Execution Executor::begin(const Command& command, std::shared_ptr<Process::State>* driven) const {
   const CancellationPause pause;
   Execution execution;
   std::unique_ptr<Admission> admission;
@@ -44781,6 +44791,7 @@ Execution Executor::start(const Command& command) const {
   };
   bool waits = false;
   const auto decide = [&] {
+    admission->driven = driven;
     admission->decide(*this, command);
     if (!admission->admitted()) return;
     if (command.keep_input_open) note_typing();
@@ -44851,6 +44862,7 @@ bool Executor::launch_admitted(const Command& command, Admission& admission,
   admission.process.input = command.input;
   state.home = std::move(admission.home);
   state.redactor = std::shared_ptr<const Redactor>(gate_, &gate_->redactor);
+  const bool is_here = !admission.remote;
   const auto run = new_run(std::move(admission.process), std::move(admission.remote));
   run->delivery.has_callbacks = command.on_end || gate_->options.on_audit;
   run->delivery.conclude = [gate = gate_, known = state.known,
@@ -44881,6 +44893,13 @@ bool Executor::launch_admitted(const Command& command, Admission& admission,
   if (!state.has_waited) {
     state.asked = *state.known;
     gate_->mask(state.asked);
+  }
+  if (admission.driven) {
+    if (run->begin(is_here))
+      *admission.driven = run;
+    else
+      static_cast<ProcessResult&>(*state.known) = std::move(run->result);
+    return *admission.driven != nullptr;
   }
   ProcessResult failure;
   auto process = Process::State::launch(run, &failure);
@@ -45046,6 +45065,8 @@ void Execution::State::end() {
   has_ended = true;
   if (end_token) end_token->cancel();
 }
+
+void Execution::adopt(Process&& process) const { state_->process.emplace(std::move(process)); }
 
 bool Execution::done() const {
   if (!state_->settled_within(std::chrono::milliseconds(0))) return false;
@@ -46356,13 +46377,13 @@ void Executor::Admission::check_files(const Executor& executor, const Command& c
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_52
+#endif  // CODEEXEC_GROUP_51
 
-#if !defined(CODEEXEC_GROUP_53) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
+#if !defined(CODEEXEC_GROUP_52) && (defined(CODEEXEC_IMPLEMENT_CORE) || \
     defined(CODEEXEC_IMPLEMENT_AGENT) || defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PLACES) || defined(CODEEXEC_IMPLEMENT_NETWORK) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_53
+#define CODEEXEC_GROUP_52
 
 // executor/network_internal.hpp -------------------------------------------------------------------
 // The network of commands by names, for all executors.
@@ -46444,10 +46465,10 @@ Function<UniqueFd()> connect_by(const std::shared_ptr<CommandNetwork>& network,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_53
+#endif  // CODEEXEC_GROUP_52
 
-#if !defined(CODEEXEC_GROUP_54) && defined(CODEEXEC_IMPLEMENT_CORE)
-#define CODEEXEC_GROUP_54
+#if !defined(CODEEXEC_GROUP_53) && defined(CODEEXEC_IMPLEMENT_CORE)
+#define CODEEXEC_GROUP_53
 
 // executor/local_internal.hpp ---------------------------------------------------------------------
 // This host as a place for commands.
@@ -48065,10 +48086,10 @@ std::vector<std::string> Executor::Admission::words_to_run(const Command& comman
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_54
+#endif  // CODEEXEC_GROUP_53
 
-#if !defined(CODEEXEC_GROUP_55) && defined(CODEEXEC_IMPLEMENT_NETWORK)
-#define CODEEXEC_GROUP_55
+#if !defined(CODEEXEC_GROUP_54) && defined(CODEEXEC_IMPLEMENT_NETWORK)
+#define CODEEXEC_GROUP_54
 
 // proxy/proxy_internal.hpp ------------------------------------------------------------------------
 // Rules of names, requests, addresses, and the proxy between them.
@@ -49758,11 +49779,11 @@ bool DomainRules::allow_address(const SocketAddress& address, unsigned port) con
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_55
+#endif  // CODEEXEC_GROUP_54
 
-#if !defined(CODEEXEC_GROUP_56) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_55) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_56
+#define CODEEXEC_GROUP_55
 
 // audit/audit_internal.hpp ------------------------------------------------------------------------
 // The chain of records in a file, the log of the system, and what results and records have in
@@ -49903,10 +49924,10 @@ void set_sandbox_fields(Json& object, const Result& r);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_56
+#endif  // CODEEXEC_GROUP_55
 
-#if !defined(CODEEXEC_GROUP_57) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_57
+#if !defined(CODEEXEC_GROUP_56) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_56
 
 // audit/file.cpp ----------------------------------------------------------------------------------
 // The audit log as a file: a chain of hashes.
@@ -52851,12 +52872,12 @@ bool PutBack::put_back(const std::string& path, const LaterFile& file, std::stri
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_57
+#endif  // CODEEXEC_GROUP_56
 
-#if !defined(CODEEXEC_GROUP_58) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_57) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_58
+#define CODEEXEC_GROUP_57
 
 // agent/frames_internal.hpp -----------------------------------------------------------------------
 // The frames that an agent and its client exchange.
@@ -53079,11 +53100,11 @@ struct RemoteStreams {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_58
+#endif  // CODEEXEC_GROUP_57
 
-#if !defined(CODEEXEC_GROUP_59) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_58) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_59
+#define CODEEXEC_GROUP_58
 
 // agent/connections_internal.hpp ------------------------------------------------------------------
 // The agent's end of the connections that commands make to the client's proxy.
@@ -53158,12 +53179,12 @@ class ProxyConnections {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_59
+#endif  // CODEEXEC_GROUP_58
 
-#if !defined(CODEEXEC_GROUP_60) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_59) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_60
+#define CODEEXEC_GROUP_59
 
 // agent/messages_internal.hpp ---------------------------------------------------------------------
 // What stands in the frames: wishes, answers, commands and their ends.
@@ -53238,11 +53259,11 @@ struct StartRequest {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_60
+#endif  // CODEEXEC_GROUP_59
 
-#if !defined(CODEEXEC_GROUP_61) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_60) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_PLACES))
-#define CODEEXEC_GROUP_61
+#define CODEEXEC_GROUP_60
 
 // agent/agent_internal.hpp ------------------------------------------------------------------------
 // The agent: the program elsewhere that starts the commands there.
@@ -53374,10 +53395,10 @@ class CommandAgent {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_61
+#endif  // CODEEXEC_GROUP_60
 
-#if !defined(CODEEXEC_GROUP_62) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_62
+#if !defined(CODEEXEC_GROUP_61) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_61
 
 // agent/contained_internal.hpp --------------------------------------------------------------------
 // The agent in a container.
@@ -53644,12 +53665,12 @@ int agent_main(int in, int out) { return CommandAgent(in, out, nullptr).run(); }
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_62
+#endif  // CODEEXEC_GROUP_61
 
-#if !defined(CODEEXEC_GROUP_63) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_62) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_63
+#define CODEEXEC_GROUP_62
 
 // agent/link_internal.hpp -------------------------------------------------------------------------
 // The client's end of a connection to an agent.
@@ -53934,10 +53955,10 @@ class AgentCommand : public RemoteCommand {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_63
+#endif  // CODEEXEC_GROUP_62
 
-#if !defined(CODEEXEC_GROUP_64) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_64
+#if !defined(CODEEXEC_GROUP_63) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_63
 
 // agent/command.cpp -------------------------------------------------------------------------------
 // One command in a place.
@@ -54644,11 +54665,11 @@ bool FrameReader::add(std::string_view bytes, FunctionRef<bool(const Frame&)> us
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_64
+#endif  // CODEEXEC_GROUP_63
 
-#if !defined(CODEEXEC_GROUP_65) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_64) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_65
+#define CODEEXEC_GROUP_64
 
 // agent/nonce_internal.hpp ------------------------------------------------------------------------
 // How an agent shows that it has the same folder as its client.
@@ -54687,10 +54708,10 @@ Json answers_to(const Json& nonces);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_65
+#endif  // CODEEXEC_GROUP_64
 
-#if !defined(CODEEXEC_GROUP_66) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_66
+#if !defined(CODEEXEC_GROUP_65) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_65
 
 // agent/hello.cpp ---------------------------------------------------------------------------------
 // The agent: it prepares what a hello asks for.
@@ -54816,12 +54837,12 @@ Expected<void> CommandAgent::settle_sandbox(const Json& hello, std::string_view 
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_66
+#endif  // CODEEXEC_GROUP_65
 
-#if !defined(CODEEXEC_GROUP_67) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
+#if !defined(CODEEXEC_GROUP_66) && (defined(CODEEXEC_IMPLEMENT_AGENT) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_67
+#define CODEEXEC_GROUP_66
 
 // agent/identity_internal.hpp ---------------------------------------------------------------------
 // The programs that have made places, and whether they still run.
@@ -54859,10 +54880,10 @@ std::chrono::seconds age_since(const std::string& time);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_67
+#endif  // CODEEXEC_GROUP_66
 
-#if !defined(CODEEXEC_GROUP_68) && defined(CODEEXEC_IMPLEMENT_AGENT)
-#define CODEEXEC_GROUP_68
+#if !defined(CODEEXEC_GROUP_67) && defined(CODEEXEC_IMPLEMENT_AGENT)
+#define CODEEXEC_GROUP_67
 
 // agent/identity.cpp ------------------------------------------------------------------------------
 // The programs that have made places, and whether they still run.
@@ -56051,10 +56072,10 @@ Expected<void> CommandAgent::give_proxy(Running& command, ProcessOptions& option
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_68
+#endif  // CODEEXEC_GROUP_67
 
-#if !defined(CODEEXEC_GROUP_69) && defined(CODEEXEC_IMPLEMENT_PLACES)
-#define CODEEXEC_GROUP_69
+#if !defined(CODEEXEC_GROUP_68) && defined(CODEEXEC_IMPLEMENT_PLACES)
+#define CODEEXEC_GROUP_68
 
 // copy/wire_internal.hpp --------------------------------------------------------------------------
 // The messages between the two sides of a copied workspace.
@@ -59487,18 +59508,156 @@ Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_69
+#endif  // CODEEXEC_GROUP_68
 
-#if !defined(CODEEXEC_GROUP_70) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_70
+#if !defined(CODEEXEC_GROUP_69) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_69
+
+// jobs/held_internal.hpp --------------------------------------------------------------------------
+// A command that the thread which has started it drives, until it ends or is to be a job.
+//
+//   state of the run  event                               next       function
+//   new               the gate refuses it, or no start    over       start()
+//   new               it runs                             driven     start()
+//   driven            the time is up, or `stop` came      driven     drive(), which returns
+//   driven            its end                             over       drive()
+//   driven            the engine takes it                 handed on  hand_over()
+//   driven            this goes away                      over       ~Held(), which kills it
+//
+// So a command that ends in time costs what it costs by Executor::run(): no thread is begun, none
+// is waked, and its output goes straight into what is kept of it. Its callbacks are called by the
+// thread that drives it.
+
+namespace codeexec {
+inline namespace v0_1 {
+
+class Executor::Held {
+ public:
+  Held() = default;
+  Held(const Held&) = delete;
+  Held& operator=(const Held&) = delete;
+  ~Held();
+
+  // Starts a command, of which `Command::background` is set. False: it has not started, as
+  // execution().wait() says.
+  bool start(const Executor& executor, Command& command);
+  // True: it has ended. False: it is late, or `stop` is cancelled.
+  bool drive(Clock::time_point until, const CancelToken& stop);
+  // Ends it now, and drives it until it has ended.
+  void cancel();
+  void close_input() { run_->end_input(); }
+  // Of one that has ended.
+  Result&& result() { return std::move(*result_); }
+  // Has the engine drive it on, by which `on_printed` is called at each output, before the
+  // command's own callback; Command::cancel has no effect any more. False: there is no engine for
+  // it, and it stays as it was.
+  bool hand_over(Function<void()> on_printed);
+
+  // One of start() from when it was handed over. Before that only asked() may be used.
+  const Execution& execution() const { return execution_; }
+
+ private:
+  // Drives what was asked to end.
+  void end();
+
+  Execution execution_ = {};
+  std::shared_ptr<Process::State> run_ = {};  // null: it has not started, or was handed over
+  std::shared_ptr<Result> result_ = new_shared<Result>();  // where on_end puts it
+  std::vector<pollfd> set_ = {};
+};
+
+// jobs/held.cpp -----------------------------------------------------------------------------------
+// A command in the foreground, and how the engine takes it over.
+
+// What was printed until now has gone to what is kept of it, to the hash and to the callback, by
+// this thread. What comes from now on goes the way of a started command. There is no output in
+// between. Nothing: there is no engine, and nothing has changed.
+std::optional<Process> Process::State::Delivery::hand_over(const std::shared_ptr<State>& self,
+                                                           Function<void()> on_printed) {
+  ProcessOptions& options = *state_.owned_options;
+  Function<void(Stream, std::string_view)> own = options.on_output;
+  const auto report = [&] {
+    options.on_output = [told = std::move(on_printed), next = own](Stream stream,
+                                                                   std::string_view bytes) {
+      told();
+      next(stream, bytes);
+    };
+  };
+  if (!enough_memory(report)) return {};
+  std::optional<CancelToken> cancel;
+  cancel.swap(options.cancel);
+  state_.reads_in_place = false;
+  state_.io.out.writer.reset();
+  state_.io.err.writer.reset();
+  // From here on all of it is the engine's, unless that fails.
+  auto process = launch(self, nullptr);
+  if (process) return std::move(*process);
+  options.on_output = std::move(own);
+  options.cancel = std::move(cancel);
+  mailbox.reset();
+  posted.reset();
+  return {};
+}
+
+Executor::Held::~Held() {
+  if (!run_ || run_->over()) return;
+  run_->kill_asked.store(true);
+  end();
+}
+
+// Without memory for the result it says so.
+bool Executor::Held::start(const Executor& executor, Command& command) {
+  set_.reserve(Process::State::slot_count + 1);
+  command.on_end = [into = std::weak_ptr<Result>(result_),
+                    next = std::move(command.on_end)](const Result& ended) {
+    next(ended);
+    const auto result = into.lock();
+    if (!result || enough_memory([&] { *result = ended; })) return;
+    *result = Result();
+    result->outcome = ended.outcome;
+    result->exit_code = ended.exit_code;
+    result->signal = ended.signal;
+    tell_of_memory(result->message, "its output and notes are");
+  };
+  execution_ = executor.begin(command, &run_);
+  return run_ != nullptr;
+}
+
+bool Executor::Held::drive(Clock::time_point until, const CancelToken& stop) {
+  return codeexec::drive(*run_, set_, until, stop.descriptor());
+}
+
+void Executor::Held::cancel() {
+  run_->cancel_asked.store(true);
+  end();
+}
+
+// No descriptor says that it was asked to end, so that it first looks without a wait.
+void Executor::Held::end() {
+  Process::State::ReadBuffer buffer;
+  set_.clear();
+  while (!enough_memory([&] { run_->step(set_, buffer); })) pause_for_memory();
+  codeexec::drive(*run_, set_, Clock::time_point::max(), -1);
+}
+
+bool Executor::Held::hand_over(Function<void()> on_printed) {
+  auto process = run_->delivery.hand_over(run_, std::move(on_printed));
+  if (!process) return false;
+  execution_.adopt(std::move(*process));
+  run_.reset();
+  result_.reset();
+  return true;
+}
 
 // jobs/job_internal.hpp ---------------------------------------------------------------------------
 // One job.
 //
 // A job is an Execution with a name. The callback thread of the process room reports to the job's
-// Events: it counts output, records the end, and writes a byte to the pipe of each waiting thread.
+// Events: it records the end, and writes a byte to the pipe of each waiting thread.
 //
-//   callback thread --on_output, on_end--> Events --pipe--> Waiter in wait() or run()
+//   callback thread --on_output, on_end--> Events --pipe--> Waiter in wait()
+//
+// One of run() is driven by that thread, and is a job when it is handed over: see Executor::Held.
 //
 // The callbacks own the Events, not the job. The process owns its callbacks and the job owns the
 // process: callbacks that owned the job would keep both for ever, or would let the callback thread
@@ -59507,16 +59666,11 @@ Expected<std::shared_ptr<PlaceEngine>> slurm_jobs(const SlurmOptions& options) {
 // Locks are taken in this order: Jobs::State::mutex, Job::mutex, Events::mutex. None is held while
 // a command starts, ends or is waited for. The callback thread takes the last one only.
 
-namespace codeexec {
-inline namespace v0_1 {
-
 struct Jobs::Job {
   class Waiter;
 
   // Written by the callback thread.
   struct Events {
-    std::atomic<std::uint64_t> out_bytes{0};
-    std::atomic<std::uint64_t> err_bytes{0};
     std::mutex mutex = {};
     Waiter* waiters = nullptr;  // a list
     std::atomic<bool> ended{false};
@@ -59554,16 +59708,22 @@ struct Jobs::Job {
     std::vector<pollfd> set_ = {};  // the pipe and the token
   };
 
+  // Without a descriptor for it.
+  static Error cannot_wait(int error);
   // Wraps the callbacks of the command and starts it. On failure, sets the state and the result of
   // `failure`.
   bool start(const Executor& executor, Command& command, JobStatus& failure);
+  // The same for one that the calling thread drives; its output is not reported.
+  bool start(const Executor& executor, Command& command, JobStatus& failure, Executor::Held& held);
+  // Has the engine drive that one from here on. False: it cannot.
+  bool take_over(Executor::Held& held);
   // True once the execution is done, and on_end has reported it.
   bool has_ended() const;
   // True if a line of the screen matches, after output that the caller has not seen.
   bool shows(const Wait& until) const;
   WaitEnd wait(Waiter& waiter, const Wait& until, Clock::time_point deadline) const;
-  // Waits for the end and sets state, duration and result, with all output.
-  void finish(JobStatus& status) const;
+  // Sets state, duration and result, with all output, of one that has ended.
+  void finish(JobStatus& status, Result&& result) const;
   JobStatus status();
 
   std::mutex mutex = {};
@@ -59575,8 +59735,12 @@ struct Jobs::Job {
   std::shared_ptr<Events> events = new_shared<Events>();
   Execution execution = {};
   std::atomic<bool> kill_asked{false};
-  // Guarded by Jobs::State::mutex. Run by Jobs::run(), and not visible as a job.
-  bool foreground = false;
+
+ private:
+  void report_end(Command& command) const;
+  // Sets what is known of a command that runs.
+  void know_start();
+  std::uint64_t printed(Stream stream) const;
 };
 
 // jobs/job.cpp ------------------------------------------------------------------------------------
@@ -59707,6 +59871,10 @@ Expected<void> Jobs::Job::Waiter::ready(const std::optional<CancelToken>& cancel
   int error = error_;
   if (error == 0 && cancel && cancel->descriptor() < 0) error = errno;
   if (error == 0) return {};
+  return cannot_wait(error);
+}
+
+Error Jobs::Job::cannot_wait(int error) {
   return system_error(error, "cannot wait for a background shell");
 }
 
@@ -59724,33 +59892,60 @@ void Jobs::Job::Waiter::wake(bool end) {
   woken_ = ::write(writable_.get(), "", 1) == 1;
 }
 
-bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& failure) {
-  command.on_output = [reported = events, next = std::move(command.on_output)](
-                          Stream stream, std::string_view bytes) {
-    (stream == Stream::out ? reported->out_bytes : reported->err_bytes) += bytes.size();
-    reported->report(false);
-    next(stream, bytes);
-  };
+void Jobs::Job::report_end(Command& command) const {
   command.on_end = [reported = events, next = std::move(command.on_end)](const Result& result) {
     next(result);
     reported->report(true);
   };
+}
+
+void Jobs::Job::know_start() {
+  Result& result = known.result;
+  result = Result(execution.asked());
+  result.outcome = Outcome::unknown;
+  result.pid = execution.pid();
+  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+}
+
+bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& failure) {
+  command.on_output = [reported = events, next = std::move(command.on_output)](
+                          Stream stream, std::string_view bytes) {
+    reported->report(false);
+    next(stream, bytes);
+  };
+  report_end(command);
   execution = executor.start(command);
   if (execution.pid() < 0) {
     failure.result = execution.wait();
     failure.state = state_of(failure.result);
     return false;
   }
-  Result& result = known.result;
-  result = Result(execution.asked());
-  result.outcome = Outcome::unknown;
-  result.pid = execution.pid();
-  result.notes.insert(result.notes.end(), notes.begin(), notes.end());
+  know_start();
   return true;
 }
 
+bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& failure,
+                      Executor::Held& held) {
+  report_end(command);
+  if (held.start(executor, command)) return true;
+  failure.result = held.execution().wait();
+  failure.state = state_of(failure.result);
+  return false;
+}
+
+bool Jobs::Job::take_over(Executor::Held& held) {
+  if (!held.hand_over([reported = events] { reported->report(false); })) return false;
+  execution = held.execution();
+  know_start();
+  return true;
+}
+
+std::uint64_t Jobs::Job::printed(Stream stream) const {
+  return execution.read(stream, std::numeric_limits<std::uint64_t>::max()).next;
+}
+
 bool Jobs::Job::shows(const Wait& until) const {
-  if (events->out_bytes.load() <= until.out) return false;
+  if (printed(Stream::out) <= until.out) return false;
   const auto screen = execution.screen();
   if (!screen) return false;
   std::string_view rest = screen->text;
@@ -59780,9 +59975,9 @@ Jobs::WaitEnd Jobs::Job::wait(Waiter& waiter, const Wait& until, Clock::time_poi
   }
 }
 
-void Jobs::Job::finish(JobStatus& status) const {
+void Jobs::Job::finish(JobStatus& status, Result&& ended) const {
   Result& result = status.result;
-  result = execution.wait();
+  result = std::move(ended);
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
   status.state = state_of(result);
   status.duration =
@@ -59793,13 +59988,13 @@ JobStatus Jobs::Job::status() {
   const bool ended = has_ended();
   const std::lock_guard<std::mutex> lock(mutex);
   if (ended && known.state == JobState::running) {
-    finish(known);
+    finish(known, execution.wait());
     for (std::string* output : {&known.result.out, &known.result.err}) std::string().swap(*output);
   }
   JobStatus status = known;
   if (ended) return status;
-  status.result.out_counts.total_bytes = events->out_bytes.load();
-  status.result.err_counts.total_bytes = events->err_bytes.load();
+  status.result.out_counts.total_bytes = printed(Stream::out);
+  status.result.err_counts.total_bytes = printed(Stream::err);
   status.takes_input = execution.takes_input();
   status.duration = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - started);
   return status;
@@ -59812,8 +60007,8 @@ JobStatus Jobs::Job::status() {
 //
 //   start():  reserve() --started--> add() --ended--> take_old() removes it, sooner or later
 //                       --failed---> give_back()
-//   run():    add(), in the foreground --ended in time--> remove()
-//                                      --time over-----> to_background(), if there is room
+//   run():    Foreground --ended in time--> nothing else
+//                        --time over------> to_background(): reserve(), then the same
 struct Jobs::State {
   using JobPointer = std::shared_ptr<Job>;
 
@@ -59826,10 +60021,9 @@ struct Jobs::State {
   // Takes a place for a job that starts; add() or give_back() follows.
   Expected<void> reserve();
   void give_back();
-  void add(const JobPointer& job, bool reserved);
-  // False if there is no room.
-  bool to_background(Job& job);
-  void remove(const Job& job);
+  void add(const JobPointer& job);
+  // False if there is no room, or no engine that drives it on.
+  bool to_background(const JobPointer& job, Executor::Held& held);
   Expected<JobPointer> find(std::string_view id);
   std::vector<JobPointer> all();
 
@@ -59840,12 +60034,38 @@ struct Jobs::State {
   std::vector<JobPointer> jobs = {};
   std::size_t starting = 0;  // places of jobs that are not in the list yet
   bool closing = false;
+  const CancelToken close = {};  // the same, for the threads in run()
+  // The commands that they drive.
+  std::size_t in_foreground = 0;
+  bool none_in_foreground = true;
+  std::condition_variable foreground_ended = {};
+
+  // There as long as a thread drives one.
+  class Foreground {
+   public:
+    explicit Foreground(State& state) : state_(state) { count(1); }
+    Foreground(const Foreground&) = delete;
+    Foreground& operator=(const Foreground&) = delete;
+    ~Foreground() { count(-1); }
+
+   private:
+    void count(int more);
+
+    State& state_;
+  };
 
  private:
   // For these two, the caller holds the mutex.
   bool has_room() const;
   std::vector<JobPointer> take_old();
 };
+
+void Jobs::State::Foreground::count(int more) {
+  const std::lock_guard<std::mutex> lock(state_.mutex);
+  state_.in_foreground += static_cast<std::size_t>(more);
+  state_.none_in_foreground = state_.in_foreground == 0;
+  if (state_.none_in_foreground) state_.foreground_ended.notify_all();
+}
 
 Expected<Jobs::State::JobPointer> Jobs::State::make_job(Command& command,
                                                         const Executor* as_foreground) const {
@@ -59880,7 +60100,7 @@ Expected<Jobs::State::JobPointer> Jobs::State::make_job(Command& command,
 bool Jobs::State::has_room() const {
   std::size_t running = starting;
   for (const JobPointer& job : jobs)
-    if (!job->foreground && !job->events->ended.load()) ++running;
+    if (!job->events->ended.load()) ++running;
   return running < options.max_running;
 }
 
@@ -59896,7 +60116,7 @@ std::vector<Jobs::State::JobPointer> Jobs::State::take_old() {
     auto oldest = jobs.end();
     for (auto at = jobs.begin(); at != jobs.end(); ++at) {
       const Job& job = **at;
-      if (job.foreground || !job.events->ended.load()) continue;
+      if (!job.events->ended.load()) continue;
       ++finished;
       command_bytes += job.execution.asked().command.size();
       if (oldest == jobs.end() || job.events->ended_at < (*oldest)->events->ended_at) oldest = at;
@@ -59928,28 +60148,22 @@ void Jobs::State::give_back() {
   --starting;
 }
 
-void Jobs::State::add(const JobPointer& job, bool reserved) {
+void Jobs::State::add(const JobPointer& job) {
   const std::lock_guard<std::mutex> lock(mutex);
-  if (reserved) --starting;
-  job->foreground = !reserved;
+  --starting;
   jobs.push_back(job);
-  // The destructor has run meanwhile and has not seen this job.
+  // The destructor has ended all others meanwhile, and waits for the end of this one.
   if (closing) job->execution.cancel();
 }
 
-bool Jobs::State::to_background(Job& job) {
-  std::vector<JobPointer> old;
-  const std::lock_guard<std::mutex> lock(mutex);
-  old = take_old();
-  if (closing || !has_room()) return false;
-  job.foreground = false;
+bool Jobs::State::to_background(const JobPointer& job, Executor::Held& held) {
+  if (close.cancelled() || !reserve()) return false;
+  if (!job->take_over(held)) {
+    give_back();
+    return false;
+  }
+  add(job);
   return true;
-}
-
-void Jobs::State::remove(const Job& job) {
-  const std::lock_guard<std::mutex> lock(mutex);
-  const auto at = find_where(jobs, [&](const JobPointer& known) { return known.get() == &job; });
-  if (at != jobs.end()) jobs.erase(at);
 }
 
 Expected<Jobs::State::JobPointer> Jobs::State::find(std::string_view id) {
@@ -59957,7 +60171,7 @@ Expected<Jobs::State::JobPointer> Jobs::State::find(std::string_view id) {
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
   for (const JobPointer& job : jobs)
-    if (job->known.id == id && !job->foreground) return job;
+    if (job->known.id == id) return job;
   return make_error(
       ErrorCode::not_found,
       "there is no background shell % (any more): list the shells, or start a new one",
@@ -59966,12 +60180,9 @@ Expected<Jobs::State::JobPointer> Jobs::State::find(std::string_view id) {
 
 std::vector<Jobs::State::JobPointer> Jobs::State::all() {
   std::vector<JobPointer> old;
-  std::vector<JobPointer> visible;
   const std::lock_guard<std::mutex> lock(mutex);
   old = take_old();
-  for (const JobPointer& job : jobs)
-    if (!job->foreground) visible.push_back(job);
-  return visible;
+  return jobs;
 }
 
 Jobs::Jobs(const Executor& executor, JobOptions options)
@@ -59987,11 +60198,14 @@ Jobs::~Jobs() {
   }
   std::vector<State::JobPointer> all;
   {
-    const std::lock_guard<std::mutex> lock(state_->mutex);
+    std::unique_lock<std::mutex> lock(state_->mutex);
     state_->closing = true;
+    state_->close.cancel();
+    for (const State::JobPointer& job : state_->jobs) job->execution.cancel();
+    // One that was handed over meanwhile is in the list, too.
+    wait_for_flag(state_->foreground_ended, lock, no_limit, state_->none_in_foreground);
     all.swap(state_->jobs);
   }
-  for (const State::JobPointer& job : all) job->execution.cancel();
   for (const State::JobPointer& job : all) job->execution.wait_for(no_limit);
 }
 
@@ -60009,7 +60223,7 @@ Expected<JobStatus> Jobs::start(const Command& command, Result* failure, const E
   changed.keep_end_only = true;
   JobStatus failed;
   if (job.start(by ? *by : state.executor, changed, failed)) {
-    state.add(*made, true);
+    state.add(*made);
     return job.status();
   }
   state.give_back();
@@ -60021,9 +60235,11 @@ Expected<JobStatus> Jobs::start(const Command& command, Result* failure, const E
   return error;
 }
 
+// The token of the command ends it as long as this thread drives it.
 JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, const Executor* by,
                     bool as_foreground) {
   const CancellationPause pause;
+  if (in_event_thread()) abort_in_callback("wait() or run() of Jobs");
   const std::shared_ptr<State> state = state_;
   const Executor& executor = by ? *by : state->executor;
   JobStatus status;
@@ -60038,34 +60254,32 @@ JobStatus Jobs::run(const Command& command, std::chrono::milliseconds time, cons
   auto made = state->make_job(changed, as_foreground ? &executor : nullptr);
   if (!made) return fail(made.error());
   Job& job = **made;
-  Job::Waiter waiter(job.events, false);
-  if (auto ready = waiter.ready(command.cancel); !ready) return fail(ready.error());
-  // The token ends the wait below, as it must not end the job later. One that is cancelled already
-  // is left to the executor, which then does not start the command.
-  if (changed.cancel && !changed.cancel->cancelled()) changed.cancel.reset();
-  if (!job.start(executor, changed, status)) return status;
+  const CancelToken& close = state->close;
+  if (close.descriptor() < 0 || (command.cancel && command.cancel->descriptor() < 0))
+    return fail(Job::cannot_wait(errno));
+  const State::Foreground foreground(*state);
+  Executor::Held held;
+  if (!job.start(executor, changed, status, held)) return status;
   // A person may have been asked first.
-  const Clock::time_point deadline = later(Clock::now(), time);
-  state->add(*made, false);
-  Wait until;
-  until.cancel = command.cancel;
-  WaitEnd end = job.wait(waiter, until, deadline);
-  if (end == WaitEnd::timed_out) {
-    if (state->to_background(job)) return job.status();
-    job.execution.close_input();
+  const auto is_stopped = [&] {
+    return close.cancelled() || (command.cancel && command.cancel->cancelled());
+  };
+  bool ended = held.drive(later(Clock::now(), time), close);
+  if (!ended && !is_stopped()) {
+    if (state->to_background(*made, held)) return job.status();
+    held.close_input();
     // The caller waits without a bound of its own, so the command gets one.
     const bool is_bounded = command.timeout || as_foreground;
     const auto longest = is_bounded ? no_limit : std::max(time, executor.options().timeout);
-    end = job.wait(waiter, until, later(job.started, longest));
-    if (end == WaitEnd::timed_out)
+    ended = held.drive(later(job.started, longest), close);
+    if (!ended && !is_stopped())
       add_note(job.notes,
                "ended after the % that a command may take in the foreground, because as many run "
                "in the background as may",
                {count_of_seconds(longest)});
   }
-  if (end != WaitEnd::ended) job.execution.cancel();
-  job.finish(status);
-  state->remove(job);
+  if (!ended) held.cancel();
+  job.finish(status, held.result());
   return status;
 }
 
@@ -60166,11 +60380,11 @@ Expected<void> Jobs::forget(std::string_view id) const {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_70
+#endif  // CODEEXEC_GROUP_69
 
-#if !defined(CODEEXEC_GROUP_71) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_70) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_71
+#define CODEEXEC_GROUP_70
 
 // code/code_internal.hpp --------------------------------------------------------------------------
 // Lines and blanks, and the name of code.
@@ -60194,10 +60408,10 @@ std::string_view name_in_comment(std::string_view code, const std::string& exten
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_71
+#endif  // CODEEXEC_GROUP_70
 
-#if !defined(CODEEXEC_GROUP_72) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_72
+#if !defined(CODEEXEC_GROUP_71) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_71
 
 // code/language.cpp -------------------------------------------------------------------------------
 // Guessing the language of code.
@@ -61002,11 +61216,11 @@ CodeResult run_code(const Executor& executor, std::string_view language, std::st
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_72
+#endif  // CODEEXEC_GROUP_71
 
-#if !defined(CODEEXEC_GROUP_73) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+#if !defined(CODEEXEC_GROUP_72) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_73
+#define CODEEXEC_GROUP_72
 
 // docker/docker_internal.hpp ----------------------------------------------------------------------
 // The engine's program, credentials and options.
@@ -61409,10 +61623,10 @@ struct ContainerExecutor::Target {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_73
+#endif  // CODEEXEC_GROUP_72
 
-#if !defined(CODEEXEC_GROUP_74) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
-#define CODEEXEC_GROUP_74
+#if !defined(CODEEXEC_GROUP_73) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
+#define CODEEXEC_GROUP_73
 
 // docker/container.cpp ----------------------------------------------------------------------------
 // One container: the turn, the log, and questions to the engine.
@@ -64591,11 +64805,11 @@ Expected<void> UserContainers::cleanup_all() const {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_74
+#endif  // CODEEXEC_GROUP_73
 
-#if !defined(CODEEXEC_GROUP_75) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
+#if !defined(CODEEXEC_GROUP_74) && (defined(CODEEXEC_IMPLEMENT_MCP) || \
     defined(CODEEXEC_IMPLEMENT_TOOLS))
-#define CODEEXEC_GROUP_75
+#define CODEEXEC_GROUP_74
 
 // mcp/mcp_internal.hpp ----------------------------------------------------------------------------
 // The protocol's constants, parameters, tools and messages.
@@ -64963,10 +65177,10 @@ struct Request {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_75
+#endif  // CODEEXEC_GROUP_74
 
-#if !defined(CODEEXEC_GROUP_76) && defined(CODEEXEC_IMPLEMENT_MCP)
-#define CODEEXEC_GROUP_76
+#if !defined(CODEEXEC_GROUP_75) && defined(CODEEXEC_IMPLEMENT_MCP)
+#define CODEEXEC_GROUP_75
 
 // mcp/session_internal.hpp ------------------------------------------------------------------------
 // A session with a client: its calls and its threads.
@@ -68420,10 +68634,10 @@ int Pool::start() {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_76
+#endif  // CODEEXEC_GROUP_75
 
-#if !defined(CODEEXEC_GROUP_77) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
-#define CODEEXEC_GROUP_77
+#if !defined(CODEEXEC_GROUP_76) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
+#define CODEEXEC_GROUP_76
 
 // report/report_internal.hpp ----------------------------------------------------------------------
 // What happened, for the operator: audit logs are read, shown as a page, and written as Markdown.
@@ -69556,12 +69770,12 @@ Expected<std::string> write_report(const std::vector<std::string>& files,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_77
+#endif  // CODEEXEC_GROUP_76
 
-#if !defined(CODEEXEC_GROUP_78) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_77) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS) || defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_NETWORK) || defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_78
+#define CODEEXEC_GROUP_77
 
 // tools/option_internal.hpp -----------------------------------------------------------------------
 // The options of a server: what a row of the table says, and the table of one server.
@@ -70278,6 +70492,10 @@ std::size_t wanted_output(const ToolSet& set, const mcp::Call& call);
 // Has so much kept of each stream of a command, and the whole in a file if it may be cut.
 void bound_output(Command& command, std::size_t most);
 
+// Cuts a text of an ended command that is far longer than so many bytes to these, from both of its
+// ends, and counts what is dropped.
+void keep_ends(std::size_t most, std::string& text, OutputCounts& counts);
+
 // Cuts both streams to so many bytes together, and adds to `dropped` what it took out of each.
 void cut_streams(std::string& out, std::string& err, std::size_t room, std::uint64_t (&dropped)[2]);
 
@@ -70713,10 +70931,10 @@ int serve_tools(const ServerConfig& config, std::string instructions, const Canc
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_78
+#endif  // CODEEXEC_GROUP_77
 
-#if !defined(CODEEXEC_GROUP_79) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_79
+#if !defined(CODEEXEC_GROUP_78) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_78
 
 // tools/arguments.cpp -----------------------------------------------------------------------------
 // The command line.
@@ -71498,11 +71716,11 @@ bool summarize_binary(std::string& text, OutputCounts& counts, std::string_view 
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_79
+#endif  // CODEEXEC_GROUP_78
 
-#if !defined(CODEEXEC_GROUP_80) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
+#if !defined(CODEEXEC_GROUP_79) && (defined(CODEEXEC_IMPLEMENT_TOOLS) || \
     defined(CODEEXEC_IMPLEMENT_CONTAINERS))
-#define CODEEXEC_GROUP_80
+#define CODEEXEC_GROUP_79
 
 // tools/tool_texts_internal.hpp -------------------------------------------------------------------
 // The texts of tools: a row for each tool, and in it a row for each parameter.
@@ -71599,10 +71817,10 @@ mcp::Tool tool_of(const NameTable& texts, std::size_t row, const ToolFacts& fact
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_80
+#endif  // CODEEXEC_GROUP_79
 
-#if !defined(CODEEXEC_GROUP_81) && defined(CODEEXEC_IMPLEMENT_TOOLS)
-#define CODEEXEC_GROUP_81
+#if !defined(CODEEXEC_GROUP_80) && defined(CODEEXEC_IMPLEMENT_TOOLS)
+#define CODEEXEC_GROUP_80
 
 // tools/catalogue.cpp -----------------------------------------------------------------------------
 // The tools as clients see them.
@@ -72443,9 +72661,9 @@ mcp::ToolResult execute_code(ToolSet& set, const mcp::Call& call) {
 // tools/execute_command.cpp -----------------------------------------------------------------------
 // The tool execute_command.
 //
-// With run_in_background_after, the command runs as a background command from its start, and the
-// call waits for it that long. So it is with answer_within, but for the timeouts of the command,
-// which are those of the foreground:
+// With run_in_background_after, a command that takes longer goes on as a background command, and
+// has the timeouts of one from its start. So it is with answer_within, but for the timeouts, which
+// are those of the foreground:
 //
 //   run() in the foreground      -> ended                  -> result_json()
 //   jobs.run(), ended in time    -> as in the foreground   -> result_json()
@@ -72545,8 +72763,13 @@ JobStatus run_for_call(ToolSet& set, const mcp::Call& call, Command& command,
     run = set.jobs.run(command, time, &set.executor, keeps_timeouts);
     if (!run.id.empty()) know_id(run.id);
   }
+  if (!run.id.empty()) return run;
   // One that never started, for whatever reason, has not called it.
-  if (run.id.empty()) ended();
+  ended();
+  // As a job it would have kept more than what can be shown of it, all of which would be looked at.
+  const std::size_t most = command.max_output.value_or(unbounded);
+  keep_ends(most, run.result.out, run.result.out_counts);
+  keep_ends(most, run.result.err, run.result.err_counts);
   return run;
 }
 
@@ -75001,6 +75224,17 @@ void bound_output(Command& command, std::size_t most) {
   command.spill_above = most / 4;
 }
 
+void keep_ends(std::size_t most, std::string& text, OutputCounts& counts) {
+  // What the executor keeps itself may be as long: three bytes stand for one that is not UTF-8.
+  if (text.size() / 4 <= most) return;
+  const std::string_view head = utf8_prefix(text, most / 2);
+  const std::string_view tail = utf8_suffix(text, most - most / 2);
+  const std::uint64_t kept = head.size() + tail.size();
+  counts.dropped_bytes = counts.total_bytes - std::min(counts.total_bytes, kept);
+  text = concat("%\n... (truncated, exceeded % bytes: % bytes omitted) ...\n%",
+                {head, most, counts.dropped_bytes, tail});
+}
+
 void cut_streams(std::string& out, std::string& err, std::size_t room,
                  std::uint64_t (&dropped)[2]) {
   const std::size_t of_line = cost_of_line(room);
@@ -77016,11 +77250,11 @@ bool is_session_id(std::string_view id) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_81
+#endif  // CODEEXEC_GROUP_80
 
-#if !defined(CODEEXEC_GROUP_82) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
+#if !defined(CODEEXEC_GROUP_81) && (defined(CODEEXEC_IMPLEMENT_CONTAINERS) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_82
+#define CODEEXEC_GROUP_81
 
 // containers/containers_internal.hpp --------------------------------------------------------------
 // The feature of a server to run commands in containers: its part of the configuration, and what
@@ -77064,10 +77298,10 @@ std::string_view front_matter(std::string_view text, std::string_view key);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_82
+#endif  // CODEEXEC_GROUP_81
 
-#if !defined(CODEEXEC_GROUP_83) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
-#define CODEEXEC_GROUP_83
+#if !defined(CODEEXEC_GROUP_82) && defined(CODEEXEC_IMPLEMENT_CONTAINERS)
+#define CODEEXEC_GROUP_82
 
 // containers/feature.cpp --------------------------------------------------------------------------
 // Containers as a feature of the server: --execution-mode docker, and --profile user-container.
@@ -77902,11 +78136,11 @@ std::string describe(const UserContainers& containers) {
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_83
+#endif  // CODEEXEC_GROUP_82
 
-#if !defined(CODEEXEC_GROUP_84) && (defined(CODEEXEC_IMPLEMENT_PLACES) || \
+#if !defined(CODEEXEC_GROUP_83) && (defined(CODEEXEC_IMPLEMENT_PLACES) || \
     defined(CODEEXEC_IMPLEMENT_PROGRAM))
-#define CODEEXEC_GROUP_84
+#define CODEEXEC_GROUP_83
 
 // places/places_internal.hpp ----------------------------------------------------------------------
 // The feature of a server to run commands on other machines: its part of the configuration, and
@@ -77945,10 +78179,10 @@ KubernetesOptions kubernetes_options(const ServerConfig& config);
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_84
+#endif  // CODEEXEC_GROUP_83
 
-#if !defined(CODEEXEC_GROUP_85) && defined(CODEEXEC_IMPLEMENT_PLACES)
-#define CODEEXEC_GROUP_85
+#if !defined(CODEEXEC_GROUP_84) && defined(CODEEXEC_IMPLEMENT_PLACES)
+#define CODEEXEC_GROUP_84
 
 // places/feature.cpp ------------------------------------------------------------------------------
 // Other machines as a feature of the server: --execution-mode ssh, slurm, kubernetes and command.
@@ -78292,10 +78526,10 @@ Rows<Option> place_feature_options() { return place_rows; }
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_85
+#endif  // CODEEXEC_GROUP_84
 
-#if !defined(CODEEXEC_GROUP_86) && defined(CODEEXEC_IMPLEMENT_NETWORK)
-#define CODEEXEC_GROUP_86
+#if !defined(CODEEXEC_GROUP_85) && defined(CODEEXEC_IMPLEMENT_NETWORK)
+#define CODEEXEC_GROUP_85
 
 // network/feature.cpp -----------------------------------------------------------------------------
 // The network of commands as a feature of the server: --network allow with --allow-domains.
@@ -78394,10 +78628,10 @@ const ServerFeature& network = network_feature;
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_86
+#endif  // CODEEXEC_GROUP_85
 
-#if !defined(CODEEXEC_GROUP_87) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
-#define CODEEXEC_GROUP_87
+#if !defined(CODEEXEC_GROUP_86) && defined(CODEEXEC_IMPLEMENT_PROGRAM)
+#define CODEEXEC_GROUP_86
 
 // program/program_internal.hpp --------------------------------------------------------------------
 // What only the whole program has: its part of the configuration, and the answers to its options.
@@ -82275,7 +82509,7 @@ std::string remove_toml_keys(std::string& text, const TomlTable& table,
 }  // namespace v0_1
 }  // namespace codeexec
 
-#endif  // CODEEXEC_GROUP_87
+#endif  // CODEEXEC_GROUP_86
 #pragma pop_macro("check")
 #pragma pop_macro("signals")
 #pragma pop_macro("slots")
