@@ -17,7 +17,7 @@ inline namespace v0_1 {
 
 // The jobs in the order of their start. A job counts as running when it has a place:
 //
-//   start():  reserve() --started--> add() --ended--> take_old() removes it, sooner or later
+//   start():  reserve() --started--> add() --ended--> take_old() or forget() removes it
 //                       --failed---> give_back()
 //   run():    Foreground --ended in time--> nothing else
 //                        --time over------> to_background(): reserve(), then the same
@@ -36,6 +36,7 @@ struct Jobs::State {
   void add(const JobPointer& job);
   // False if there is no room, or no engine that drives it on.
   bool to_background(const JobPointer& job, Executor::Held& held);
+  void remove(const Job& job);
   Expected<JobPointer> find(std::string_view id);
   std::vector<JobPointer> all();
 
@@ -176,6 +177,12 @@ bool Jobs::State::to_background(const JobPointer& job, Executor::Held& held) {
   }
   add(job);
   return true;
+}
+
+void Jobs::State::remove(const Job& job) {
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto at = find_where(jobs, [&](const JobPointer& known) { return known.get() == &job; });
+  if (at != jobs.end()) jobs.erase(at);
 }
 
 Expected<Jobs::State::JobPointer> Jobs::State::find(std::string_view id) {
