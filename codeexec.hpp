@@ -24168,7 +24168,7 @@ void add_replaced(Subject& subject, const Form& form, std::string_view mark,
 // or recalled another line. Behind such a key the line is not known, until ctrl-c drops it. `typed`
 // then ends in the mark below, which no text has. So an open construct does not pass, either: what
 // becomes of it at the next ctrl-c would depend on what the program does meanwhile. Nor does a line
-// when the script, or a line before, has given keys, signs or prompts another meaning.
+// when the script, or a line before, has given keys or signs another meaning.
 
 namespace {
 
@@ -24282,18 +24282,22 @@ const char* problem_of_shell(std::string_view added, std::string_view lines, boo
 CODEEXEC_INNER {
 
 void note_editing(Case& judged, const Form& form, std::string_view program) {
-  static constexpr auto editing =
-      NameSet{"bind", "reset", "setterm", "stty", "tabs", "tput", "tset"};
+  static constexpr auto editing = NameSet{"bind", "reset", "setterm", "tabs", "tput", "tset"};
+  // What stty only shows, and whether what is typed is shown.
+  static constexpr auto harmless =
+      NameSet{"--all", "--save", "-a", "-echo", "-g", "echo", "size", "speed"};
   judged.edits_lines = judged.edits_lines || editing.has(program);
-  if (program != "set"sv) return;
+  const bool is_stty = program == "stty"sv;
+  if (!is_stty && program != "set"sv) return;
   for (std::size_t i = 1; i < form.size; ++i) {
     const std::string_view word = form.words[i].text;
-    if (is_any(word, "emacs", "vi") || is_unknown(word)) judged.edits_lines = true;
+    if (is_stty ? !harmless.has(word) : is_any(word, "emacs", "vi") || is_unknown(word))
+      judged.edits_lines = true;
   }
 }
 
 void note_editing(Case& judged, std::string_view variable) {
-  if (is_any(variable, "histchars", "INPUTRC", "PS0", "PS1", "PS2")) judged.edits_lines = true;
+  if (is_any(variable, "histchars", "INPUTRC")) judged.edits_lines = true;
 }
 
 Verdict judge_typed_text(FunctionRef<ReadVerdict(const shell::Input&)> judge, bool terminal,
@@ -24322,7 +24326,7 @@ Verdict judge_typed_text(FunctionRef<ReadVerdict(const shell::Input&)> judge, bo
     if (found.verdict && problem) return refused_text(problem);
     if (found.verdict && found.edits_lines)
       return refused_text(
-          "stty, bind, set -o vi, PS1, INPUTRC and the like change what a terminal makes of a "
+          "stty, bind, set -o vi, INPUTRC and the like change what a terminal makes of a "
           "line: run it as a command, or start the program without a terminal");
   }
   if (found.verdict) typed = std::move(lines);
