@@ -59582,26 +59582,26 @@ class Executor::Held {
 // between. Nothing: there is no engine, and nothing has changed.
 std::optional<Process> Process::State::Delivery::hand_over(const std::shared_ptr<State>& self,
                                                            Function<void()> on_printed) {
-  ProcessOptions& options = *state_.owned_options;
-  Function<void(Stream, std::string_view)> own = options.on_output;
+  ProcessOptions& owned = *state_.owned_options;
+  Function<void(Stream, std::string_view)> own = owned.on_output;
   const auto report = [&] {
-    options.on_output = [told = std::move(on_printed), next = own](Stream stream,
-                                                                   std::string_view bytes) {
+    owned.on_output = [told = std::move(on_printed), next = own](Stream stream,
+                                                                 std::string_view bytes) {
       told();
       next(stream, bytes);
     };
   };
   if (!enough_memory(report)) return {};
   std::optional<CancelToken> cancel;
-  cancel.swap(options.cancel);
+  cancel.swap(owned.cancel);
   state_.reads_in_place = false;
   state_.io.out.writer.reset();
   state_.io.err.writer.reset();
   // From here on all of it is the engine's, unless that fails.
   auto process = launch(self, nullptr);
   if (process) return std::move(*process);
-  options.on_output = std::move(own);
-  options.cancel = std::move(cancel);
+  owned.on_output = std::move(own);
+  owned.cancel = std::move(cancel);
   mailbox.reset();
   posted.reset();
   return {};
