@@ -9931,9 +9931,10 @@ class ShellBodies {
 // Of bash.
 bool is_reserved_word(std::string_view name);
 
-// True for the text of an alias that begins with the name of a command, so that the words behind it
-// are its arguments, and has nothing that changes how these are read.
-bool is_plain_alias(std::string_view text);
+// True for the text of an alias each of whose commands begins with a name, so that the words behind
+// it are arguments, and which has nothing that changes how these are read. If it ends in a `;`,
+// `next`, the first of them, is such a name.
+bool is_plain_alias(std::string_view text, std::string_view next = {});
 
 // Keeps the functions and aliases of the script, and calls functions. A recursion is followed
 // until a call has the arguments of one that is running, and at most max_activations deep; then
@@ -13656,17 +13657,26 @@ void ShellNames::drop_locals(ShellChanges& changes, std::uint64_t frame) const {
 //
 // A shell replaces the first word of a command before it parses the rest. Here the command is
 // parsed already, so the alias's text and the words behind it are run as a string. That is the same
-// where the text begins with the name of a command: what follows are its arguments. Of any other
-// alias (an assignment, `!`, `time`, a pipeline, quotes) the words behind it might be a command.
+// where the text begins with the name of a command: what follows are its arguments. Behind a `;` at
+// its end the next word is such a name. Of any other alias (an assignment, `!`, `time`, a pipeline,
+// quotes) the words behind it might be a command.
 
-bool is_plain_alias(std::string_view text) {
-  constexpr std::string_view others = "_./:,+@%=~*?-$ \t";
+bool is_plain_alias(std::string_view text, std::string_view next) {
+  constexpr std::string_view others = "_./:,+@%=~*?-$; \t";
   for (const char c : text)
     if (!is_name_char(c) && others.find(c) == std::string_view::npos) return false;
-  const std::size_t begin = std::min(text.find_first_not_of(" \t"), text.size());
-  const std::string_view first =
-      text.substr(begin, std::min(text.find_first_of(" \t", begin), text.size()) - begin);
-  return !first.empty() && !is_reserved_word(first) && first.find('=') == std::string_view::npos;
+  const std::size_t last = text.find_last_not_of(" \t");
+  const bool is_ended = last != std::string_view::npos && last > 0 && text[last] == ';';
+  if (is_ended) text = text.substr(0, last);
+  for (bool more = true; more;) {
+    more = text.find(';') != std::string_view::npos;
+    std::string_view command = take_part(text, ';');
+    command.remove_prefix(std::min(command.find_first_not_of(" \t"), command.size()));
+    const std::string_view name = command.substr(0, command.find_first_of(" \t"));
+    if (name.empty() || is_reserved_word(name) || name.find('=') != std::string_view::npos)
+      return false;
+  }
+  return !is_ended || !(is_reserved_word(next) || next.find('=') != std::string_view::npos);
 }
 
 void ShellNames::set_alias(ShellScopes& scopes, const std::string& name, std::string value) {
@@ -13683,7 +13693,9 @@ bool ShellNames::run_alias(ShellRunner& runner, const ShellNode& node,
   if (at == aliases_.end() || walk.syntax.words[walk.item(node.words, 0)].quoted) return false;
   for (const std::string& running : running_aliases_)
     if (running == at->first) return false;
-  if (!is_plain_alias(at->second)) {
+  const std::string_view word_behind =
+      command.words.size() > 1 ? std::string_view(command.words[1].text) : std::string_view();
+  if (!is_plain_alias(at->second, word_behind)) {
     runner.walk.budget.stop(ErrorCode::parse, "alias that changes how the rest is read"sv,
                             command.begin);
     return true;

@@ -115,9 +115,10 @@ class ShellBodies {
 // Of bash.
 bool is_reserved_word(std::string_view name);
 
-// True for the text of an alias that begins with the name of a command, so that the words behind it
-// are its arguments, and has nothing that changes how these are read.
-bool is_plain_alias(std::string_view text);
+// True for the text of an alias each of whose commands begins with a name, so that the words behind
+// it are arguments, and which has nothing that changes how these are read. If it ends in a `;`,
+// `next`, the first of them, is such a name.
+bool is_plain_alias(std::string_view text, std::string_view next = {});
 
 // Keeps the functions and aliases of the script, and calls functions. A recursion is followed
 // until a call has the arguments of one that is running, and at most max_activations deep; then

@@ -324,6 +324,17 @@ TEST_CASE("shell: strings that the shell itself runs") {
   CHECK(contains(parsed("alias q='rm -rf'\nq /", Dialect::posix), "rm -rf /"));
   CHECK(contains(parsed("alias q='w '\nalias r='a b'\nq r", Dialect::posix), "w a b"));
   CHECK(contains(parsed("shopt -s expand_aliases\nalias q='w a'\nq b"), "w a b"));
+  // What stands behind one that ends in a `;` is a command.
+  const support::Script two = parsed("alias q='w a; r b;'\nq w 'c d'", Dialect::posix);
+  CHECK(two.complete);
+  CHECK(contains(two, "w a"));
+  CHECK(contains(two, "r b"));
+  CHECK(contains(two, "w <c d>"));
+  for (const char* const text : {"alias q='w a;'\nq ! w b", "alias q='w a;'\nq X=1 w b",
+                                 "alias q='w a;; '\nq w b", "alias q='X=1;'\nq w b"}) {
+    CAPTURE(text);
+    CHECK_FALSE(parsed(text, Dialect::posix).complete);
+  }
 }
 
 TEST_CASE("shell: eval of what is not known") {
