@@ -359,8 +359,7 @@ void ShellRunner::run_pipeline(const ShellNode& node) {
   }
 }
 
-void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input,
-                            bool reads_file) {
+void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input) {
   if (index == no_index || !walk.budget.enter(walk.node(index).begin)) return;
   ShellRunner inner(*this);
   inner.place.input = &input;
@@ -368,26 +367,13 @@ void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::In
   inner.place.producer = nullptr;
   inner.place.producer_id = 0;
   inner.place.keep = nullptr;
-  inner.place.reads_file = reads_file;
   inner.run_subshell(index);
   walk.budget.leave();
 }
 
-bool ShellRunner::is_redirection_alone(std::uint32_t index) const {
-  if (index == no_index) return false;
-  const ShellNode* node = &walk.node(index);
-  while (node->kind == ShellNode::Kind::list && size(node->nodes) == 1 && !node->background)
-    node = &walk.node(walk.item(node->nodes, 0));
-  if (node->kind != ShellNode::Kind::simple || node->background || size(node->words) > 0 ||
-      node->assignments.first != no_index || node->redirections.first == no_index)
-    return false;
-  const ShellRedirection& only = walk.syntax.redirections[node->redirections.first];
-  return only.next == no_index && only.kind == shell::Redirection::Kind::read && only.fd == 0;
-}
-
 ShellText ShellRunner::output_of(std::uint32_t index) {
   ShellPrinted output(&walk.budget);
-  run_apart(index, output, *place.input, is_redirection_alone(index));
+  run_apart(index, output, *place.input);
   while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
   return {std::move(output.text), output.assumed, output.glob, output.home};
 }

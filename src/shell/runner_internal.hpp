@@ -44,10 +44,9 @@ struct ShellPlace {
   bool tolerant = false;
   bool holes = false;
   std::string_view file = {};
-  bool starting = false;    // in what a shell reads before its script
-  bool reads_file = false;  // $(< file): prints it
-  bool handler = false;     // in a handler of a trap, when the script has ended
-  bool held = false;        // in shell::Options::held
+  bool starting = false;  // in what a shell reads before its script
+  bool handler = false;   // in a handler of a trap, when the script has ended
+  bool held = false;      // in shell::Options::held
 };
 
 // What a body depends on beside variables.
@@ -312,10 +311,7 @@ class ShellRunner {
   // [[ ]] and (( )) run no program, but are reported as commands of these names.
   void run_test(const ShellNode& node);
   // In a shell of its own.
-  void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input,
-                 bool reads_file = false);
-  // True for a list that is nothing but < file.
-  bool is_redirection_alone(std::uint32_t index) const;
+  void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input);
   // Runs a string that a command hands to a shell.
   void follow(shell::Payload& payload, const shell::Command& command);
   // A file that was run before with the same variables and arguments is not run again.

@@ -353,12 +353,7 @@ void ShellSimple::run_effects(const shell::Command& command) {
   ShellPrinted& output = *inner.place.output;
   const std::vector<shell::Word>& words = command.words;
   if (words.empty()) {
-    const bool known = runner_.place.reads_file && walk_.budget.bash() &&
-                       input.kind == shell::Input::Kind::known && input.is_certain();
-    if (known)
-      output.append({std::string(input.text), false, input.glob, input.home});
-    else if (!command.redirections.empty())
-      output.write_unknown();
+    if (!command.redirections.empty()) output.write_unknown();  // $(<file)
   } else if (!words[0].known()) {
     // It may be anything, cd too.
     output.write_unknown();
