@@ -9860,10 +9860,9 @@ struct ShellPlace {
   bool tolerant = false;
   bool holes = false;
   std::string_view file = {};
-  bool starting = false;    // in what a shell reads before its script
-  bool reads_file = false;  // $(< file): prints it
-  bool handler = false;     // in a handler of a trap, when the script has ended
-  bool held = false;        // in shell::Options::held
+  bool starting = false;  // in what a shell reads before its script
+  bool handler = false;   // in a handler of a trap, when the script has ended
+  bool held = false;      // in shell::Options::held
 };
 
 // What a body depends on beside variables.
@@ -10128,10 +10127,7 @@ class ShellRunner {
   // [[ ]] and (( )) run no program, but are reported as commands of these names.
   void run_test(const ShellNode& node);
   // In a shell of its own.
-  void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input,
-                 bool reads_file = false);
-  // True for a list that is nothing but < file.
-  bool is_redirection_alone(std::uint32_t index) const;
+  void run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input);
   // Runs a string that a command hands to a shell.
   void follow(shell::Payload& payload, const shell::Command& command);
   // A file that was run before with the same variables and arguments is not run again.
@@ -12424,8 +12420,7 @@ void ShellRunner::run_pipeline(const ShellNode& node) {
   }
 }
 
-void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input,
-                            bool reads_file) {
+void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::Input input) {
   if (index == no_index || !walk.budget.enter(walk.node(index).begin)) return;
   ShellRunner inner(*this);
   inner.place.input = &input;
@@ -12433,26 +12428,13 @@ void ShellRunner::run_apart(std::uint32_t index, ShellPrinted& output, shell::In
   inner.place.producer = nullptr;
   inner.place.producer_id = 0;
   inner.place.keep = nullptr;
-  inner.place.reads_file = reads_file;
   inner.run_subshell(index);
   walk.budget.leave();
 }
 
-bool ShellRunner::is_redirection_alone(std::uint32_t index) const {
-  if (index == no_index) return false;
-  const ShellNode* node = &walk.node(index);
-  while (node->kind == ShellNode::Kind::list && size(node->nodes) == 1 && !node->background)
-    node = &walk.node(walk.item(node->nodes, 0));
-  if (node->kind != ShellNode::Kind::simple || node->background || size(node->words) > 0 ||
-      node->assignments.first != no_index || node->redirections.first == no_index)
-    return false;
-  const ShellRedirection& only = walk.syntax.redirections[node->redirections.first];
-  return only.next == no_index && only.kind == shell::Redirection::Kind::read && only.fd == 0;
-}
-
 ShellText ShellRunner::output_of(std::uint32_t index) {
   ShellPrinted output(&walk.budget);
-  run_apart(index, output, *place.input, is_redirection_alone(index));
+  run_apart(index, output, *place.input);
   while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
   return {std::move(output.text), output.assumed, output.glob, output.home};
 }
@@ -16189,12 +16171,7 @@ void ShellSimple::run_effects(const shell::Command& command) {
   ShellPrinted& output = *inner.place.output;
   const std::vector<shell::Word>& words = command.words;
   if (words.empty()) {
-    const bool known = runner_.place.reads_file && walk_.budget.bash() &&
-                       input.kind == shell::Input::Kind::known && input.is_certain();
-    if (known)
-      output.append({std::string(input.text), false, input.glob, input.home});
-    else if (!command.redirections.empty())
-      output.write_unknown();
+    if (!command.redirections.empty()) output.write_unknown();  // $(<file)
   } else if (!words[0].known()) {
     // It may be anything, cd too.
     output.write_unknown();
@@ -19081,8 +19058,8 @@ void CodeReader::take_operator(CodeValue& value, bool& empty, unsigned depth, bo
   value = CodeValue();
 }
 
-// "command" | getline, print | "command"; with |& the same. Elsewhere it is no pipe: a slash may
-// have been read wrongly.
+// "command" | getline, print | "command"; with |& the same. Elsewhere it is no pipe: a slash may have
+// been read wrongly.
 void CodeReader::take_pipe(const CodeValue& before, unsigned depth, bool in_brackets) {
   const bool prints = prints_;
   if (token_.is(CodeToken::Kind::name) && token_.name == "getline"sv) {
@@ -19155,8 +19132,10 @@ void CodeReader::read_suffix(Operand& operand, unsigned depth) {
     // A variable that has the name of a function, or "name"(...).
     if (operand.value.is_text() && !has_effect(name) && has_effect(operand.value.texts[0]))
       name = operand.value.texts[0];
-    const bool awk_call = !is(Language::awk) || !token_.spaced;
-    if (token_.is_mark('(') && !name.empty() && awk_call && depth < max_code_depth) {
+    // Only before functions of its own code awk takes no blank.
+    const bool is_call =
+        !is(Language::awk) || !token_.spaced || is_any(name, "close", "sprintf", "system");
+    if (token_.is_mark('(') && !name.empty() && is_call && depth < max_code_depth) {
       advance();
       operand.value = call(name, object, read_group(')', depth + 1));
       object = CodeValue();
@@ -28784,16 +28763,21 @@ class NearestLines {
       ++at;
     }
     if (same(found, wanted_[at])) at = 0;
-    if (at == 0)
-      return concat("; the nearest is at line %: %", {best_ + 1, in_quotes(first.substr(0, 200))});
+    if (at == 0) return concat("; the nearest is at line %: %", {best_ + 1, shown(first)});
     return concat("; the nearest is at line %, but its line % is %, not %",
-                  {best_ + 1, best_ + at + 1, in_quotes(found.substr(0, 200)),
-                   in_quotes(wanted_[at].substr(0, 200))});
+                  {best_ + 1, best_ + at + 1, shown(found), shown(wanted_[at])});
   }
 
  private:
   static constexpr std::size_t most_wanted = 64;
   static constexpr std::size_t longest_line = 1024;  // that is compared
+
+  // A part of a line might be one of a secret, which no mask would find any more.
+  static std::string shown(std::string_view line) {
+    constexpr std::size_t longest_shown = 300;
+    if (line.size() > longest_shown) return concat("one of % bytes", {line.size()});
+    return concat("%", {in_quotes(line)});
+  }
 
   static bool same(std::string_view a, std::string_view b) {
     if (ends_with(a, "\r"sv)) a.remove_suffix(1);

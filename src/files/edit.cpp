@@ -79,16 +79,21 @@ class NearestLines {
       ++at;
     }
     if (same(found, wanted_[at])) at = 0;
-    if (at == 0)
-      return concat("; the nearest is at line %: %", {best_ + 1, in_quotes(first.substr(0, 200))});
+    if (at == 0) return concat("; the nearest is at line %: %", {best_ + 1, shown(first)});
     return concat("; the nearest is at line %, but its line % is %, not %",
-                  {best_ + 1, best_ + at + 1, in_quotes(found.substr(0, 200)),
-                   in_quotes(wanted_[at].substr(0, 200))});
+                  {best_ + 1, best_ + at + 1, shown(found), shown(wanted_[at])});
   }
 
  private:
   static constexpr std::size_t most_wanted = 64;
   static constexpr std::size_t longest_line = 1024;  // that is compared
+
+  // A part of a line might be one of a secret, which no mask would find any more.
+  static std::string shown(std::string_view line) {
+    constexpr std::size_t longest_shown = 300;
+    if (line.size() > longest_shown) return concat("one of % bytes", {line.size()});
+    return concat("%", {in_quotes(line)});
+  }
 
   static bool same(std::string_view a, std::string_view b) {
     if (ends_with(a, "\r"sv)) a.remove_suffix(1);

@@ -303,8 +303,10 @@ void CodeReader::read_suffix(Operand& operand, unsigned depth) {
     // A variable that has the name of a function, or "name"(...).
     if (operand.value.is_text() && !has_effect(name) && has_effect(operand.value.texts[0]))
       name = operand.value.texts[0];
-    const bool awk_call = !is(Language::awk) || !token_.spaced;
-    if (token_.is_mark('(') && !name.empty() && awk_call && depth < max_code_depth) {
+    // Only before functions of its own code awk takes no blank.
+    const bool is_call =
+        !is(Language::awk) || !token_.spaced || is_any(name, "close", "sprintf", "system");
+    if (token_.is_mark('(') && !name.empty() && is_call && depth < max_code_depth) {
       advance();
       operand.value = call(name, object, read_group(')', depth + 1));
       object = CodeValue();

@@ -107,6 +107,11 @@ TEST_CASE("an edit that cannot be made changes nothing and says what to do") {
             "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and more"));
   support::write_file(path, "aaa");
   CHECK(has(problem(files.edit("f", Edits{{"aa", "b"}})), "lines 1, 1;"));
+  // No part of a line is shown, as it might be one of a secret that is masked as a whole.
+  const std::string long_line(290, 'p');
+  temp.file("long", long_line + "SECRET_OF_MANY\n");
+  CHECK(has(problem(files.edit("long", Edits{{long_line + "Z", ""}})),
+            "nearest is at line 1: one of 304 bytes"));
 }
 
 TEST_CASE("line ends stay as they are") {

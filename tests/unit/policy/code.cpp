@@ -79,6 +79,8 @@ const char* const starting_forms[] = {
     R"~(awk '/"/ { system("COMMAND") }' f)~",
     R"~(awk 'BEGIN { c = "COMMAND"; c | getline }')~",
     R"~(awk -v c='COMMAND' 'BEGIN { system(c) }')~",
+    R"~(awk 'BEGIN { system ("COMMAND") }')~",
+    "awk 'BEGIN { system \\\n (\"COMMAND\") }'",
     "awk -v a=b -v c='true\nCOMMAND' 'BEGIN { system(c) }'",
     R"~(gawk 'BEGIN { f = "system"; @f("COMMAND") }')~",
     R"~(awk 'BEGIN { while (("COMMAND" | getline l) > 0) print l }')~",
