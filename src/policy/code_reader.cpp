@@ -229,8 +229,8 @@ void CodeReader::take_operator(CodeValue& value, bool& empty, unsigned depth, bo
   value = CodeValue();
 }
 
-// "command" | getline, print | "command"; with |& the same. Elsewhere it is no pipe: a slash may have
-// been read wrongly.
+// "command" | getline, print | "command"; with |& the same. Elsewhere it is no pipe: a slash may
+// have been read wrongly.
 void CodeReader::take_pipe(const CodeValue& before, unsigned depth, bool in_brackets) {
   const bool prints = prints_;
   if (token_.is(CodeToken::Kind::name) && token_.name == "getline"sv) {
