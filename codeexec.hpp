@@ -62222,7 +62222,9 @@ Expected<void> Container::make(const std::optional<CancelToken>& cancel) {
     if (lower_cpus(created.error().message)) continue;
     const bool is_conflict = created.error().message.find("already in use") != std::string::npos;
     if (!is_conflict) discard(cancel && cancel->cancelled());
-    if (!is_conflict || !options.persistent || tries == most_tries) return created;
+    // One that is not persistent is looked for again if an attempt of this program was cancelled:
+    // the engine may carry that out between the look and this one.
+    if (!is_conflict || !may_be_there || tries == most_tries) return created;
   }
 }
 

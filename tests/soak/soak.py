@@ -148,7 +148,7 @@ class Run:
             server.call("execute_command", **session)
 
     def set_up(self):
-        common = ["--full-results", "--max-output-size", "262144", "--max-concurrent", "4"]
+        common = ["--full-results", "--max-output-size", "524288", "--max-concurrent", "4"]
         place = os.path.join(self.directory, "strict", "workspace")
         strict = ["--sandbox", self.sandbox, "--allowed-paths", place]
         plain = ["--sandbox", "off"]
