@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 
-from actions import PLAN, Workers
+from actions import MOST_OUTPUT, PLAN, Workers
 from client import PATIENCE, Failures, Gone, Server
 from watch import Watch
 
@@ -148,7 +148,8 @@ class Run:
             server.call("execute_command", **session)
 
     def set_up(self):
-        common = ["--full-results", "--max-output-size", "524288", "--max-concurrent", "4"]
+        common = ["--full-results", "--max-output-size", str(MOST_OUTPUT)]
+        common += ["--max-concurrent", "4"]
         place = os.path.join(self.directory, "strict", "workspace")
         strict = ["--sandbox", self.sandbox, "--allowed-paths", place]
         plain = ["--sandbox", "off"]
