@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include <string>
+#include <vector>
 
 namespace support {
 
@@ -15,6 +16,12 @@ inline codeexec::Json parsed(const std::string& text) {
   const codeexec::Expected<codeexec::Json> value = codeexec::Json::parse(text);
   REQUIRE_MESSAGE(value, text.substr(0, 500));
   return *value;
+}
+
+inline codeexec::Json words_json(const std::vector<std::string>& words) {
+  codeexec::Json list = codeexec::Json::array();
+  for (const std::string& word : words) list.push_back(word);
+  return list;
 }
 
 }  // namespace support

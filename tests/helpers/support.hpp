@@ -444,6 +444,13 @@ inline std::string repeat(std::string_view text, std::size_t times) {
 }
 
 // Without their newlines; what follows the last newline is a line, too.
+inline std::string numbered_lines(int first, int last, const std::string& before = {},
+                                  const char* behind = "\n") {
+  std::string text;
+  for (int i = first; i <= last; ++i) text += before + std::to_string(i) + behind;
+  return text;
+}
+
 inline std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> lines;
   std::size_t at = 0;

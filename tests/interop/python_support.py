@@ -1,6 +1,5 @@
 """What the steps of the Python clients are made of: checks, waiting, and looking at processes."""
 
-import json
 import os
 import sys
 

@@ -37,6 +37,13 @@ inline std::string output_of(const codeexec::LocalExecutor& executor, const std:
   return output_of(executor, codeexec::Command::shell(script));
 }
 
+// Whether a note has these words.
+inline bool noted(const codeexec::Result& r, std::string_view words) {
+  for (const std::string& note : r.notes)
+    if (has(note, words)) return true;
+  return false;
+}
+
 // A sentence of the notes that begins so; empty when there is none.
 inline std::string note_of(const codeexec::Result& r, const std::string& begin) {
   for (const std::string& note : r.notes)

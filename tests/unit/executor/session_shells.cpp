@@ -17,6 +17,7 @@ using codeexec::Session;
 using support::describe;
 using support::has;
 using support::make;
+using support::noted;
 
 namespace {
 
@@ -58,12 +59,6 @@ struct ShellPlace {
       options.policy.disabled_rules.push_back(rule.name);
   }
 };
-
-bool noted(const Result& r, const std::string& words) {
-  for (const std::string& note : r.notes)
-    if (has(note, words.c_str())) return true;
-  return false;
-}
 
 }  // namespace
 

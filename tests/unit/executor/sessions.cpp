@@ -11,6 +11,7 @@
 
 #include "../../helpers/executor_support.hpp"
 #include "../../helpers/support.hpp"
+#include "helpers.hpp"
 
 using codeexec::CancelToken;
 using codeexec::Command;
@@ -28,6 +29,7 @@ using std::chrono::seconds;
 using support::describe;
 using support::has;
 using support::make;
+using support::noted;
 
 namespace {
 
@@ -57,11 +59,6 @@ Command in(const Session& session, const std::string& script) {
   return command;
 }
 
-bool noted(const Result& r, const char* words) {
-  for (const std::string& note : r.notes)
-    if (has(note, words)) return true;
-  return false;
-}
 bool kept(const Result& r) { return noted(r, "the session keeps"); }
 
 std::string value_of(const Session& session, const std::string& name) {

@@ -16,6 +16,7 @@ using codeexec::Files;
 using support::files_in;
 using support::has;
 using support::names_in;
+using support::numbered_lines;
 using support::problem;
 using support::TempDir;
 
@@ -23,21 +24,9 @@ namespace {
 
 using Edits = std::vector<FileEdit>;
 
-mode_t rights_of(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) support::fail("lstat", path);
-  return status.st_mode & 07777;
-}
-
 // The difference, or "code: message".
 std::string difference(const codeexec::Expected<codeexec::FileEdited>& edited) {
   return edited ? edited->diff : problem(edited);
-}
-
-std::string numbered_lines(int from, int to, const char* line_end = "\n") {
-  std::string text;
-  for (int i = from; i <= to; ++i) text += "line " + std::to_string(i) + line_end;
-  return text;
 }
 
 }  // namespace
@@ -45,7 +34,7 @@ std::string numbered_lines(int from, int to, const char* line_end = "\n") {
 TEST_CASE("an exact text becomes another, and the difference shows it") {
   TempDir temp;
   const Files files = files_in(temp.path());
-  const std::string path = temp.file("f", numbered_lines(1, 20), 0640);
+  const std::string path = temp.file("f", numbered_lines(1, 20, "line "), 0640);
   const auto edited = files.edit("f", Edits{{"line 10\n", "ten\nand more\n"}});
   REQUIRE(edited);
   CHECK(edited->path == path);
@@ -54,8 +43,8 @@ TEST_CASE("an exact text becomes another, and the difference shows it") {
         "@@ -7,7 +7,8 @@\n line 7\n line 8\n line 9\n-line 10\n+ten\n+and more\n line 11\n"
         " line 12\n line 13\n");
   CHECK(support::read_file(path) ==
-        numbered_lines(1, 9) + "ten\nand more\n" + numbered_lines(11, 20));
-  CHECK(rights_of(path) == 0640);
+        numbered_lines(1, 9, "line ") + "ten\nand more\n" + numbered_lines(11, 20, "line "));
+  CHECK(support::mode_of(path) == 0640);
   CHECK(names_in(temp.path()) == std::vector<std::string>{"f"});
 
   // Several at once, each in the text as it was, in any order; lines count in both texts.
@@ -117,7 +106,7 @@ TEST_CASE("an edit that cannot be made changes nothing and says what to do") {
 TEST_CASE("line ends stay as they are") {
   TempDir temp;
   const Files files = files_in(temp.path());
-  const std::string path = temp.file("f", numbered_lines(1, 6, "\r\n"));
+  const std::string path = temp.file("f", numbered_lines(1, 6, "line ", "\r\n"));
   const auto edited = files.edit("f", Edits{{"line 2\nline 3", "2\n2b\n3"}, {"line 5", "5\n5b"}});
   REQUIRE_MESSAGE(edited, problem(edited));
   CHECK(support::read_file(path) == "line 1\r\n2\r\n2b\r\n3\r\nline 4\r\n5\r\n5b\r\nline 6\r\n");
@@ -183,7 +172,7 @@ TEST_CASE("edits of hostile sizes take linear time and bounded answers") {
   REQUIRE(edited);
   CHECK(edited->replaced == 90000);
   CHECK(edited->diff.size() <= Files::max_diff);
-  support::write_file(path, numbered_lines(1, 90000));
+  support::write_file(path, numbered_lines(1, 90000, "line "));
   edited = files.edit("f", Edits{{"line", "row", true}});
   REQUIRE(edited);
   CHECK(edited->replaced == 90000);
@@ -200,7 +189,7 @@ TEST_CASE("a file that is changed meanwhile stays as it was changed") {
   TempDir temp;
   const Files files = files_in(temp.path());
   const std::string path = temp / "f";
-  const std::string text = numbered_lines(1, 200000);
+  const std::string text = numbered_lines(1, 200000, "line ");
   // Another one writes when it sees the new file; sometimes it is too late.
   CHECK(support::comes_true([&] {
     support::write_file(path, text);

@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
 #include "../../helpers/support.hpp"
 
 namespace support {
@@ -20,6 +22,14 @@ inline codeexec::Files files_with(const std::vector<codeexec::Root>& roots,
 inline codeexec::Files files_in(const std::string& root) {
   return files_with({{root, codeexec::Permission::write}}, root);
 }
+
+inline struct stat status_of(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) fail("lstat", path);
+  return status;
+}
+
+inline mode_t mode_of(const std::string& path) { return status_of(path).st_mode & 07777; }
 
 // The bytes, or "code: message".
 inline std::string text_of(const codeexec::Expected<codeexec::FileContent>& content) {

@@ -147,8 +147,7 @@ TEST_CASE("a search leaves out binary files, follows no link and says what it co
     CHECK(has(found_by(files.search(".", looking_for("x"))), "unreadable 1"));
     REQUIRE(::chmod((temp / "closed").c_str(), 0700) == 0);
   }
-  std::string deep = temp / "deep";
-  for (int i = 0; i < 130; ++i) deep += "/d";
+  const std::string deep = temp / "deep" + support::repeat("/d", 130);
   support::make_directories(deep);
   support::write_file(deep + "/f", "deepest\n");
   CHECK(found_by(files.search("deep", looking_for("deepest"))) == "unreadable 1\n");
@@ -214,9 +213,7 @@ TEST_CASE("a glob of a search is bounded") {
 TEST_CASE("a search is bounded in matches, bytes, lines and time") {
   TempDir temp;
   const Files files = files_in(temp.path());
-  std::string text;
-  for (int i = 0; i < 300000; ++i) text += "row " + std::to_string(i) + "\n";
-  temp.file("long", text);
+  temp.file("long", support::numbered_lines(0, 299999, "row "));
   FileSearch search = looking_for("row");
   search.max_matches = 3;
   CHECK(found_by(files.search(".", search)) == "long\n1:row 0\n2:row 1\n3:row 2\nmore\n");
@@ -291,13 +288,10 @@ TEST_CASE("a search finds the lines that Regex::search finds") {
       text += pieces[random.below(std::size(pieces))];
     std::string expected;
     std::size_t number = 0;
-    for (std::string_view rest = text; !rest.empty();) {
-      const std::size_t end = std::min(rest.find('\n'), rest.size());
-      std::string_view line = rest.substr(0, end);
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-      if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    for (std::string line : support::lines_of(text)) {
+      if (!line.empty() && line.back() == '\r') line.pop_back();
       ++number;
-      if (regex->search(line)) expected += std::to_string(number) + ":" + std::string(line) + "\n";
+      if (regex->search(line)) expected += std::to_string(number) + ":" + line + "\n";
     }
     if (!expected.empty()) expected = "f\n" + expected;
     support::write_file(temp / "f", text);

@@ -19,21 +19,15 @@ using codeexec::Files;
 using codeexec::FileWrite;
 using support::files_in;
 using support::has;
+using support::mode_of;
 using support::names_in;
 using support::problem;
 using support::shape;
+using support::status_of;
 using support::TempDir;
 using support::text_of;
 
 namespace {
-
-struct stat status_of(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) support::fail("lstat", path);
-  return status;
-}
-
-mode_t mode_of(const std::string& path) { return status_of(path).st_mode & 07777; }
 
 // Runs `body` without root's power over files; it returns an empty text or what went wrong.
 template <class Body>

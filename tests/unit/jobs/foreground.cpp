@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <thread>
 
 #include "../../helpers/executor_support.hpp"
@@ -230,16 +229,10 @@ TEST_CASE("nothing is lost or doubled when a command that prints becomes a job")
     const std::string out = read(jobs, id).out.text;
     const std::string err = read(jobs, id).err.text;
     const std::string numbers = out.substr(0, out.find("\n\n") + 1);
-    const auto lines = std::count(numbers.begin(), numbers.end(), '\n');
-    std::string expected_out;
-    std::string expected_err;
-    for (auto i = 1; i <= lines; ++i) {
-      expected_out += std::to_string(i) + "\n";
-      expected_err += "e" + std::to_string(i) + "\n";
-    }
+    const int lines = static_cast<int>(support::count_of(numbers, "\n"));
     CHECK(lines > 0);
-    CHECK((out == expected_out + "\n1000000\n"));
-    CHECK((err == expected_err));
+    CHECK((out == support::numbered_lines(1, lines) + "\n1000000\n"));
+    CHECK((err == support::numbered_lines(1, lines, "e")));
     CHECK((heard == out));
     CHECK(end.result.out_counts.total_bytes == out.size());
     CHECK(describe(end) == "stopped exited code 0 signal 0");

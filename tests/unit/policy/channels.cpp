@@ -16,6 +16,7 @@ using codeexec::Judgement;
 using codeexec::Policy;
 using codeexec::PolicyOptions;
 using codeexec::Verdict;
+using support::after_writing;
 using support::make;
 using support::strict;
 using namespace std::string_view_literals;
@@ -125,16 +126,6 @@ std::string in_single_quotes(const std::string& text) {
       quoted += c;
   }
   return quoted + "'";
-}
-
-// Judges what comes after a command that has written a file.
-std::shared_ptr<const Guard> after_writing(const Policy& policy, const std::string& file,
-                                           const std::string& text) {
-  const auto text_of = [file, text](const std::string& path) -> std::optional<std::string> {
-    if (path != file) return {};
-    return text;
-  };
-  return policy.with_files(text_of);
 }
 
 const Channel channels[] = {

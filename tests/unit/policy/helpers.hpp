@@ -6,6 +6,8 @@
 
 #include <doctest/doctest.h>
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +44,17 @@ inline codeexec::Policy strict(codeexec::PolicyOptions options = {}) {
 inline std::string rule_of(const codeexec::Policy& policy, std::string_view script,
                            std::string_view work_dir = {}) {
   return policy.judge(script, work_dir, false).verdict.rule;
+}
+
+// Judges what comes after a command that has written a file.
+inline std::shared_ptr<const codeexec::Guard> after_writing(const codeexec::Policy& policy,
+                                                            const std::string& file,
+                                                            const std::string& text) {
+  const auto text_of = [file, text](const std::string& path) -> std::optional<std::string> {
+    if (path != file) return {};
+    return text;
+  };
+  return policy.with_files(text_of);
 }
 
 // What every refusal has, besides its rule.

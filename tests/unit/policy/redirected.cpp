@@ -3,7 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -11,10 +10,10 @@
 #include "helpers.hpp"
 
 using codeexec::Policy;
+using support::after_writing;
 using support::passes;
 using support::refuses;
 using support::strict;
-using namespace std::string_view_literals;
 
 TEST_CASE("policy: a shell that reads its script goes on with what exec gives it") {
   const Policy policy = strict();
@@ -61,10 +60,7 @@ TEST_CASE("policy: a shell that reads its script goes on with what exec gives it
 
 TEST_CASE("policy: what exec gives is judged in files of earlier commands and in typed lines") {
   const auto with_file = [](const std::string& text) {
-    return strict().with_files([text](const std::string& path) -> std::optional<std::string> {
-      if (path != "/work/f") return std::nullopt;
-      return text;
-    });
+    return after_writing(strict(), "/work/f", text);
   };
   const auto judged = [&](const std::string& text, std::string_view script) {
     return with_file(text)->judge(script, "/work", false).verdict;

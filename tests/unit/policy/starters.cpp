@@ -340,8 +340,7 @@ TEST_CASE("policy: xargs runs as many commands as its arguments make") {
                     "xargs -n 2 nice <<< 'ls sudo'", "echo a b c | xargs -n1 echo sudo",
                     "printf 'ls sudo\\n' | xargs -L1 env", "xargs -n1 ls < /dev/null"});
   refuses(strict(), "rm-protected", {"echo build / | xargs -n1 rm -rf"});
-  std::string items = "ls";
-  for (int i = 0; i < 20000; ++i) items += " a";
+  const std::string items = "ls" + support::repeat(" a", 20000);
   CHECK(strict().judge("xargs -n1 env <<< '" + items + "'").verdict.rule != "sudo");
 }
 

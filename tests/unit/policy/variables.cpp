@@ -4,7 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "helpers.hpp"
 
 using codeexec::Policy;
+using support::after_writing;
 using support::lists;
 using support::make;
 using support::passes;
@@ -180,10 +180,7 @@ TEST_CASE("policy: a file that a shell reads first is judged as one that is sour
                        "echo 'bash -c ls' > f; BASH_ENV=f bash x.sh",
                    });
   refuses(strict(), "sudo", {"export BASH_ENV='$PWD/f'; echo 'sudo id' > f; bash x.sh"}, "/work");
-  const auto guard = strict().with_files([](const std::string& path) -> std::optional<std::string> {
-    if (path != "/work/f") return std::nullopt;
-    return "sudo id\n";
-  });
+  const auto guard = after_writing(strict(), "/work/f", "sudo id\n");
   const auto judged = [&](const char* name, const char* script) {
     return guard->judge_reading(script, {}, "/work", false, {{name, "/work/f"}}).verdict;
   };

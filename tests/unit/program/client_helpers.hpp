@@ -45,12 +45,6 @@ inline mode_t mode_of(const std::string& path) {
   return status.st_mode & 07777;
 }
 
-inline codeexec::Json words_json(const Strings& words) {
-  codeexec::Json list = codeexec::Json::array();
-  for (const std::string& word : words) list.push_back(word);
-  return list;
-}
-
 // What a Python module's loads() makes of a text; null after saying that it cannot be had.
 inline codeexec::Json loaded(const std::string& module, const std::string& function,
                              const std::string& text) {

@@ -13,19 +13,7 @@ using support::Server;
 using support::shell_arguments;
 using support::Strings;
 using support::TempDir;
-
-namespace {
-
-Json typing(const std::string& id, const char* text, const Strings& keys = {}) {
-  Json arguments = shell_arguments(id);
-  arguments.set("input", text);
-  Json list = Json::array();
-  for (const std::string& key : keys) list.push_back(key);
-  if (!keys.empty()) arguments.set("keys", list);
-  return arguments;
-}
-
-}  // namespace
+using support::typing;
 
 TEST_CASE("stdin of a shell is judged") {
   const TempDir place;

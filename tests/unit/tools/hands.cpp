@@ -18,18 +18,10 @@ using support::shell_arguments;
 using support::start_shell;
 using support::Strings;
 using support::TempDir;
+using support::typing;
 using support::wait_for_shell;
 
 namespace {
-
-Json hands(const std::string& id, const std::string& input, const Strings& keys = {}) {
-  Json arguments = shell_arguments(id);
-  if (!input.empty()) arguments.set("input", input);
-  Json list = Json::array();
-  for (const std::string& key : keys) list.push_back(key);
-  if (list.size() > 0) arguments.set("keys", list);
-  return arguments;
-}
 
 // Prints the name of each signal, and goes on.
 const std::string traps =
@@ -66,7 +58,7 @@ TEST_CASE("keys are signals for a command without a terminal, and end its input"
       {"SIGTERM", "TERM"}, {"ctrl-\\", "QUIT"}, {"SIGWINCH", "WINCH"}, {"SIGINT", "INT"}};
   for (const auto& key : keys) {
     CAPTURE(key.first);
-    const Json r = server.use("write_background_shell", hands(id, "", {key.first}));
+    const Json r = server.use("write_background_shell", typing(id, "", {key.first}));
     CHECK(names_of(r) == "shell_id status written signals");
     CHECK(r["written"] == Json(0));
     CHECK(r["signals"].dump() == "[\"SIG" + std::string(key.second) + "\"]");
@@ -76,10 +68,10 @@ TEST_CASE("keys are signals for a command without a terminal, and end its input"
   }
   // What has no trap ends.
   const std::string other = start_shell(server, "exec sleep 300");
-  server.use("write_background_shell", hands(other, "", {"ctrl-c"}));
+  server.use("write_background_shell", typing(other, "", {"ctrl-c"}));
   CHECK(wait_for_shell(server, other, "exit")["status"] == Json("killed"));
   CHECK(server.use("get_background_shell_status", shell_arguments(other))["signal"] == Json(2));
-  CHECK(server.error_of("write_background_shell", hands(other, "", {"ctrl-c"})) ==
+  CHECK(server.error_of("write_background_shell", typing(other, "", {"ctrl-c"})) ==
         "background shell '" + other + "' has ended");
 }
 
@@ -87,23 +79,23 @@ TEST_CASE("text and keys on a pipe: enter is a newline, ctrl-d the end") {
   Server server;
   const std::string id = start_shell(server, "cat; echo closed; exec sleep 300");
   // Of a call with a mistake nothing is done.
-  const std::string error = server.error_of("write_background_shell", hands(id, "bad", {"up"}));
+  const std::string error = server.error_of("write_background_shell", typing(id, "bad", {"up"}));
   CHECK(begins(error, "there is no key 'up' without a terminal: keys are ctrl-c, "));
   CHECK(has(error, "SIGTERM"));
-  CHECK(has(server.error_of("write_background_shell", hands(id, "", {"ctrl-z"})), "SIGSTOP"));
-  Json r = server.use("write_background_shell", hands(id, "one", {"enter"}));
+  CHECK(has(server.error_of("write_background_shell", typing(id, "", {"ctrl-z"})), "SIGSTOP"));
+  Json r = server.use("write_background_shell", typing(id, "one", {"enter"}));
   CHECK(names_of(r) == "shell_id status written");
   CHECK(r["written"] == Json(4));
   CHECK(wait_for_shell(server, id, "^one$")["stdout"] == Json("one\n"));
   r = server.use("write_background_shell", shell_arguments(id));
   CHECK(begins(r["message"].as_string(), "its input is open; keys are ctrl-c"));
-  r = server.use("write_background_shell", hands(id, "two\n", {"ctrl-d"}));
+  r = server.use("write_background_shell", typing(id, "two\n", {"ctrl-d"}));
   CHECK(r["input"] == Json("closed"));
   CHECK(wait_for_shell(server, id, "closed")["stdout"] == Json("one\ntwo\nclosed\n"));
-  CHECK(server.error_of("write_background_shell", hands(id, "three\n")) ==
+  CHECK(server.error_of("write_background_shell", typing(id, "three\n")) ==
         "Nothing was typed: its input is closed, by itself or by close_input; ctrl-c and signals "
         "reach it");
-  r = server.use("write_background_shell", hands(id, "", {"SIGTERM"}));
+  r = server.use("write_background_shell", typing(id, "", {"SIGTERM"}));
   CHECK(wait_for_shell(server, id, "exit")["status"] == Json("killed"));
 }
 
@@ -112,7 +104,7 @@ TEST_CASE("signals are on the audit log, and have the shell of the command") {
   const std::string audit = place / "audit";
   Server server(Strings{"--audit-file", audit});
   const std::string id = start_shell(server, "exec sleep 300");
-  server.use("write_background_shell", hands(id, "", {"SIGHUP"}));
+  server.use("write_background_shell", typing(id, "", {"SIGHUP"}));
   wait_for_shell(server, id, "exit");
   CHECK(server.finish().empty());
   Strings commands;
@@ -131,9 +123,9 @@ TEST_CASE("a command that was sent to the background by its call is typed into")
                                       R"("run_in_background_after":0.01})"));
   const std::string id = r["shell_id"].as_string();
   CHECK(has(note_of(r), "write_background_shell types into it"));
-  server.use("write_background_shell", hands(id, "it\n"));
+  server.use("write_background_shell", typing(id, "it\n"));
   CHECK(wait_for_shell(server, id, "got")["stdout"] == Json("got it\n"));
-  server.use("write_background_shell", hands(id, "", {"ctrl-d"}));
+  server.use("write_background_shell", typing(id, "", {"ctrl-d"}));
   CHECK(wait_for_shell(server, id, "exit")["stdout"] == Json("got it\nend\n"));
   // Without that its input ends at once, also when it is given as nothing.
   for (const char* arguments :
@@ -167,13 +159,13 @@ TEST_CASE("a command that takes longer than a client may wait goes on in the bac
   const std::string note = note_of(r);
   CHECK(begins(note, "the command goes on in the background as " + id + ", for 60 seconds in all"));
   CHECK(has(note, "it has no input, but write_background_shell sends it ctrl-c"));
-  CHECK(has(server.error_of("write_background_shell", hands(id, "x\n")),
+  CHECK(has(server.error_of("write_background_shell", typing(id, "x\n")),
             "Nothing was typed: its input was ended at its start; ctrl-c and signals reach it"));
   Json state = server.use("write_background_shell", shell_arguments(id));
   CHECK(state["input"] == Json("closed"));
   go.write_text("go\n");
   CHECK(wait_for_shell(server, id, "done")["stdout"] == Json("begun\ndone\n"));
-  server.use("write_background_shell", hands(id, "", {"ctrl-c"}));
+  server.use("write_background_shell", typing(id, "", {"ctrl-c"}));
   CHECK(wait_for_shell(server, id, "exit")["status"] == Json("killed"));
 }
 
@@ -208,10 +200,8 @@ TEST_CASE("a command stays in the foreground when that is shorter, or nothing co
 
 TEST_CASE("long output of a command that could have gone on is cut at both ends alone") {
   Server server;
-  std::string numbers;
-  for (int i = 1; i <= 300000; ++i) numbers += std::to_string(i) + "\n";
-  std::string accents;
-  for (int i = 0; i < 500000; ++i) accents += "\303\251\n";
+  const std::string numbers = support::numbered_lines(1, 300000);
+  const std::string accents = support::repeat("\303\251\n", 500000);
   const auto check = [](const std::string& shown, const std::string& printed) {
     const std::string mark = "... (truncated: ";
     const std::size_t begin = shown.find(mark);

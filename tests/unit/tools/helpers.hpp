@@ -126,11 +126,27 @@ inline bool has_program(const std::string& name) {
   return false;
 }
 
+// Where --shell auto looks for bash; false after saying that there is none.
+inline bool has_bash() {
+  for (const char* const bash : {"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash",
+                                 "/opt/homebrew/bin/bash", "/run/current-system/sw/bin/bash"})
+    if (exists(bash)) return true;
+  MESSAGE("SKIPPED: no bash here");
+  return false;
+}
+
 // Python for the parity tests; false after saying that it is missing.
 inline bool has_python() {
   if (run_command("python --version")["success"].as_bool()) return true;
   MESSAGE("SKIPPED: there is no program called python");
   return false;
+}
+
+inline Server::Options with_temporary(const TempDir& temporary, const Strings& arguments = {}) {
+  Server::Options options;
+  options.arguments = arguments;
+  options.environment = {"TMPDIR=" + temporary.path()};
+  return options;
 }
 
 // Starts a command in the background; its shell_id.
@@ -142,6 +158,15 @@ inline std::string start_shell(Server& server, const std::string& command) {
 
 inline codeexec::Json shell_arguments(const std::string& id) {
   return codeexec::Json::object({{"shell_id", id}});
+}
+
+// For write_background_shell.
+inline codeexec::Json typing(const std::string& id, const std::string& input,
+                             const Strings& keys = {}) {
+  codeexec::Json arguments = shell_arguments(id);
+  if (!input.empty()) arguments.set("input", input);
+  if (!keys.empty()) arguments.set("keys", words_json(keys));
+  return arguments;
 }
 
 inline codeexec::Json wait_for_shell(Server& server, const std::string& id,

@@ -13,6 +13,7 @@ using support::Server;
 using support::shell_arguments;
 using support::Strings;
 using support::TempDir;
+using support::typing;
 
 namespace {
 
@@ -51,12 +52,6 @@ class Live {
 };
 
 Json silent(double seconds) { return Json::object({{"idle_timeout", seconds}}); }
-
-Json typed_into(const std::string& id, const std::string& input) {
-  Json typed = shell_arguments(id);
-  typed.set("input", input);
-  return typed;
-}
 
 // Runs a command that goes on, until it has shown a text. `shown` gets all that it has shown.
 Json until_shown(Live& live, const std::string& command, const char* text, std::string& shown) {
@@ -143,7 +138,7 @@ TEST_CASE("a live session goes on after a timeout, ctrl-c and silence") {
                                 "set\n", shown);
   const Json still = live.run("", in_time);
   CHECK(has(still["notes"].dump(), "it still runs"));
-  live.server.use("write_background_shell", typed_into(deaf["shell_id"].as_string(), "one\ntwo\n"));
+  live.server.use("write_background_shell", typing(deaf["shell_id"].as_string(), "one\ntwo\n"));
   CHECK(has(at_the_end(live)["stdout"].as_string(), "got two\n"));
 
   const Json waits =
@@ -155,15 +150,13 @@ TEST_CASE("a live session goes on after a timeout, ctrl-c and silence") {
   const Json refused = live.ask("echo no");
   CHECK(refused["isError"] == Json(true));
   CHECK(has(refused.dump(), "still runs"));
-  live.server.use("write_background_shell", typed_into(id, "you\n"));
+  live.server.use("write_background_shell", typing(id, "you\n"));
   CHECK(at_the_end(live)["stdout"] == Json("you\nhello you\n"));
   CHECK(live.out("echo $name") == "you\n");
 
   const Json sleeps = live.run("sleep 600", silent(0.3));
   CHECK(sleeps["outcome"] == Json("running"));
-  Json interrupt = shell_arguments(sleeps["shell_id"].as_string());
-  interrupt.set("keys", Json::array({"ctrl-c"}));
-  live.server.use("write_background_shell", interrupt);
+  live.server.use("write_background_shell", typing(sleeps["shell_id"].as_string(), "", {"ctrl-c"}));
   const Json interrupted = at_the_end(live);
   CHECK(interrupted["outcome"] == Json("signaled"));
   CHECK(interrupted["signal"] == Json(2));
@@ -187,7 +180,7 @@ TEST_CASE("a live session outlives its shells, and what becomes of them") {
   const Json replaced = live.run("z=3; exec cat", silent(0.3));
   CHECK(replaced["outcome"] == Json("running"));
   live.server.use("write_background_shell",
-                  typed_into(replaced["shell_id"].as_string(), "exit 7; echo $x\n\x04"));
+                  typing(replaced["shell_id"].as_string(), "exit 7; echo $x\n\x04"));
   const Json was_cat = at_the_end(live);
   CHECK(was_cat["stdout"] == Json("exit 7; echo $x\nexit 7; echo $x\n"));
   CHECK(was_cat["exit_code"] == Json(0));
@@ -235,9 +228,9 @@ TEST_CASE("a live session is judged as any session") {
   CHECK(live.out("echo still $y") == "still forbid\n");
   // A shell in it is typed to as any shell at a terminal.
   const Json shell = live.run("stty erase Z; exec sh", silent(0.3));
-  const Json typed = live.server.ask_tool(
-      "write_background_shell",
-      typed_into(shell["shell_id"].as_string(), "echo ZZZZZforbidden thing\n"));
+  const Json typed =
+      live.server.ask_tool("write_background_shell",
+                           typing(shell["shell_id"].as_string(), "echo ZZZZZforbidden thing\n"));
   CHECK(typed["isError"] == Json(true));
   CHECK(has(typed.dump(), "Nothing was typed"));
   live.server.use("kill_background_shell", shell_arguments(shell["shell_id"].as_string()));

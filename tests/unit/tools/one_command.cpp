@@ -26,18 +26,6 @@ using support::Server;
 using support::Strings;
 using support::TempDir;
 
-namespace {
-
-// Where --shell auto looks; says so when there is none.
-bool has_usual_bash() {
-  for (const char* const folder : {"/bin", "/usr/bin", "/usr/local/bin"})
-    if (support::exists(std::string(folder) + "/bash")) return true;
-  MESSAGE("SKIPPED: no bash here");
-  return false;
-}
-
-}  // namespace
-
 // --run -------------------------------------------------------------------------------------------
 
 TEST_CASE("--run: status 0, 1 or 125, and one line of JSON") {
@@ -64,7 +52,7 @@ TEST_CASE("--run: status 0, 1 or 125, and one line of JSON") {
 }
 
 TEST_CASE("the shell is bash where there is one") {
-  if (!has_usual_bash()) return;
+  if (!support::has_bash()) return;
   for (const Strings& arguments : {Strings(), Strings{"--shell", "auto"}}) {
     const std::string out =
         run_command("a=(x y); [[ -n ${a[1]} ]] && echo ${a[1]} $BASH || echo no",

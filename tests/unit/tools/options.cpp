@@ -41,9 +41,7 @@ Json config_value(const std::string& value, const Strings& words) {
   if (value.empty()) return Json(true);
   if (is_number(value) || value == "JSON" || value == "BOOL") return parsed(words.at(0));
   if (!is_list(value)) return Json(words.at(0));
-  Json list = Json::array();
-  for (const std::string& word : words) list.push_back(word);
-  return list;
+  return support::words_json(words);
 }
 
 // What the rows below are about. <name> in their words and commands stands for a path of it, or for

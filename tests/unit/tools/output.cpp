@@ -16,15 +16,9 @@ using support::parsed;
 using support::Server;
 using support::Strings;
 using support::TempDir;
+using support::with_temporary;
 
 namespace {
-
-Server::Options with_temporary(const TempDir& temporary, const Strings& arguments = {}) {
-  Server::Options options;
-  options.arguments = arguments;
-  options.environment = {"TMPDIR=" + temporary.path()};
-  return options;
-}
 
 // The note about a stream; empty when there is none.
 std::string note_of(const Json& result, const std::string& stream) {

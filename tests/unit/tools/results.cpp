@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "../../helpers/server_support.hpp"
 #include "helpers.hpp"
 
@@ -17,6 +15,7 @@ using support::parsed;
 using support::Server;
 using support::Strings;
 using support::TempDir;
+using support::with_temporary;
 
 namespace {
 
@@ -47,10 +46,6 @@ Shown shown(Server& server, const std::string& command) {
   Shown result = shown_with(server, Json::object({{"command", command}}));
   result.text = without_time(std::move(result.text));
   return result;
-}
-
-std::size_t lines_in(const std::string& text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 // The result of a call by a client of that name, and whether tools/list had an output schema.
@@ -99,9 +94,8 @@ TEST_CASE("the text of a result says first how the command ended") {
 
 TEST_CASE("what read_file gives of a long file is bounded as it is sent") {
   const TempDir place;
-  std::string odd;
+  const std::string odd = support::repeat("\x01\"", 20000);
   std::string lines;
-  for (int i = 0; i < 20000; ++i) odd += "\x01\"";
   for (int i = 0; i < 20000; ++i) lines += std::to_string(i % 10) + "\n";
   place.file("odd", odd);
   place.file("lines", lines);
@@ -180,7 +174,7 @@ TEST_CASE("both streams share one budget, which counts bytes as they are sent") 
     const Shown r = shown(server, one.first);
     CHECK(r.text_bytes <= most);
     CHECK(r.object_bytes <= most);
-    CHECK(lines_in(r.text) < 2000);
+    CHECK(support::count_of(r.text, "\n") < 2000);
     CHECK(begins(r.text, "exit code 0\nnote: std"));
     CHECK(has(r.text, ": use read_file with offset and count\n"));
     CHECK(has(r.text, " bytes omitted) ...\n"));
@@ -215,9 +209,7 @@ TEST_CASE("the line in place of what is left out counts all of it") {
 
 TEST_CASE("a file of an output that is shown whole is not kept") {
   const TempDir temporary;
-  Server::Options options;
-  options.environment = {"TMPDIR=" + temporary.path()};
-  Server server(options);
+  Server server(with_temporary(temporary));
   const auto files = [&] {
     std::size_t count = 0;
     for (const std::string& folder : names_in(temporary.path()))
@@ -266,8 +258,7 @@ TEST_CASE("of binary output a line says what it is, and base64 gives it") {
 
 TEST_CASE("of a file as much is read as of an output, unless a count is given") {
   const TempDir place;
-  std::string lines;
-  for (int i = 0; i < 5000; ++i) lines += "line \"" + std::to_string(i) + "\"\n";
+  const std::string lines = support::numbered_lines(0, 4999, "line \"", "\"\n");
   place.file("f.txt", lines);
   Server server(Strings{"--workspace", place.path()});
   std::string all;

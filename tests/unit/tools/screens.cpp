@@ -18,6 +18,7 @@ using support::shell_arguments;
 using support::start_shell;
 using support::Strings;
 using support::TempDir;
+using support::typing;
 
 namespace {
 
@@ -49,12 +50,8 @@ class Terminal {
   }
 
   void type(const std::string& text, const Strings& keys = {}) {
-    Json list = Json::array();
-    for (const std::string& key : keys) list.push_back(key);
-    Json arguments = shell_arguments(id);
-    arguments.set("input", text);
-    arguments.set("keys", list);
-    CHECK(server.ask_tool("write_background_shell", arguments)["isError"] != Json(true));
+    const Json result = server.ask_tool("write_background_shell", typing(id, text, keys));
+    CHECK(result["isError"] != Json(true));
   }
 
   void resize(Json arguments) {

@@ -1,7 +1,5 @@
 // What the notes of a result say to do next.
 
-#include <algorithm>
-
 #include "helpers.hpp"
 
 namespace {
@@ -95,20 +93,13 @@ constexpr const char* plain_scripts[] = {
     "while read -r l; do echo $l; done < /etc/passwd | head -n 1",
 };
 
-bool has_bash() {
-  for (const char* const folder : {"/bin", "/usr/bin", "/usr/local/bin"})
-    if (support::exists(std::string(folder) + "/bash")) return true;
-  MESSAGE("SKIPPED: no bash here");
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE("steps: idioms of bash do what they say, as the default shell is bash") {
   const TempDir place;
   Server server(in(place, {}));
   server.take_first_note();
-  if (!has_bash()) return;
+  if (!support::has_bash()) return;
   for (const Idiom& idiom : idioms) {
     CAPTURE(idiom.script);
     const Json object = server.execute(idiom.script);
