@@ -40,7 +40,9 @@ class BlockSum {
     files_.insert(files_.end(), run.files.begin(), run.files.end());
     constexpr std::size_t most_notes = 20;
     for (Result& result : run.results) {
-      if (all_.notes.size() < most_notes) fit_output(options_, most_, result);
+      // What goes on was fitted by output_so_far().
+      if (!run.goes_on && all_.notes.size() < most_notes)
+        fit_output(options_, most_, result, false);
       add(std::move(result));
     }
     if (!run.message.empty()) {

@@ -285,6 +285,23 @@ TEST_CASE("code that takes longer than a client may wait goes on, and its file w
   CHECK(count() == 0);
 }
 
+TEST_CASE("the output of code that goes on stays in its file") {
+  const TempDir place;
+  Fifo go(place / "go");
+  Server server(Strings{"--answer-within", "0.3", "--workspace", place.path()});
+  take_note_of_confinement(server);
+  const Json r =
+      server.use("execute_code",
+                 parsed(R"({"code":"printf %08000d 0; read x < go; echo end","language":"sh"})"));
+  CAPTURE(r.dump());
+  REQUIRE(r["outcome"] == Json("running"));
+  go.write_text("go\n");
+  const std::string id = r["shell_id"].as_string();
+  wait_for_shell(server, id, "exit");
+  const Json status = server.use("get_background_shell_status", shell_arguments(id));
+  CHECK(support::read_file(status["stdout_file"].as_string()) == std::string(8000, '0') + "end\n");
+}
+
 TEST_CASE("one call waits for a shell no longer than a client may") {
   Server server(Strings{"--answer-within", "0.01"});
   const std::string id = start_shell(server, "exec sleep 300");
