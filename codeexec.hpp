@@ -4161,6 +4161,11 @@ bool all_are(std::string_view text, bool (*test)(char));
 
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
+// Where a text stands behind `from`, or npos. std::string_view::find() takes the product of the
+// sizes for some texts.
+std::size_t find_bytes(std::string_view text, std::string_view wanted, std::size_t from = 0);
+// Where the line begins in which a place is.
+std::size_t line_start(std::string_view text, std::size_t at);
 
 // The last name of a path.
 std::string_view base_name(std::string_view path);
@@ -4211,6 +4216,8 @@ class PrintedWords {
 
 // NAME=value, as an assignment of a shell, or a word of env or sudo.
 bool is_assignment(std::string_view text);
+// Words that bash takes for its own grammar where a command may begin.
+bool is_reserved_word(std::string_view word);
 
 // The script that starts a program with these words: bare where they are plain, else quoted.
 std::string script_of_argv(const std::vector<std::string>& argv);
@@ -4270,6 +4277,8 @@ inline int above_child_descriptors(int fd) { return moved_above(3, fd); }
 // Calls `use` with the names in a directory that was opened for reading, as long as it returns
 // true. 0 or errno.
 int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use);
+// The same in a directory that stays open, and is read from its beginning.
+int for_each_entry_in(int directory, FunctionRef<bool(const char*)> use);
 
 // The same by path, on Linux; a link in place of the directory is followed.
 #if defined(__linux__)
@@ -4344,6 +4353,9 @@ std::string own_namespace(const char* kind);
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);
+
+// At most so many bytes of what an open descriptor gives, up to its end or an error.
+std::string read_up_to(const UniqueFd& fd, std::size_t most);
 
 // The whole of a regular file of at most `limit` bytes in an open directory, and what it is;
 // nothing when it is none. It never follows a link as its last name, and never blocks (on a pipe).
@@ -4696,6 +4708,12 @@ int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
 }
 
 #if defined(__linux__)
+int for_each_entry_in(int directory, FunctionRef<bool(const char*)> use) {
+  UniqueFd own(
+      above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
+  return own ? for_each_entry(std::move(own), use) : errno;
+}
+
 int for_each_entry(const std::string& path, FunctionRef<bool(const char*)> use) {
   UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   return fd ? for_each_entry(std::move(fd), use) : errno;
@@ -4843,6 +4861,19 @@ Expected<std::string> read_whole_file(const std::string& path, std::size_t limit
   const std::string subject = concat("% %", {what, in_quotes(path)});
   if (!fd) return system_error(errno, "%", {subject});
   return read_to_end(fd, limit, subject);
+}
+
+std::string read_up_to(const UniqueFd& fd, std::size_t most) {
+  std::string text(most, '\0');
+  std::size_t size = 0;
+  while (size < most) {
+    const ssize_t part = ::read(fd.get(), &text[size], most - size);
+    if (part < 0 && errno == EINTR) continue;
+    if (part <= 0) break;
+    size += static_cast<std::size_t>(part);
+  }
+  text.resize(size);
+  return text;
 }
 
 std::optional<std::string> read_regular_file(int directory, const char* name, std::size_t limit,
@@ -5719,6 +5750,18 @@ bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
+std::size_t find_bytes(std::string_view text, std::string_view wanted, std::size_t from) {
+  if (from > text.size()) return text.npos;
+  const char* const begin = text.data() + from;
+  const void* const found = ::memmem(begin, text.size() - from, wanted.data(), wanted.size());
+  if (!found) return text.npos;
+  return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+std::size_t line_start(std::string_view text, std::size_t at) {
+  return at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
+}
+
 std::string_view take_part(std::string_view& text, char separator) {
   const std::size_t end = std::min(text.find(separator), text.size());
   const std::string_view part = text.substr(0, end);
@@ -5772,21 +5815,19 @@ bool is_assignment(std::string_view text) {
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
 }
 
-namespace {
-
-// The words that a shell takes for its own grammar where a command may begin.
-constexpr auto reserved_words =
-    NameSet{"case",     "coproc", "do", "done",   "elif", "else", "esac",  "fi",   "for",
-            "function", "if",     "in", "select", "then", "time", "until", "while"};
-
-}  // namespace
+bool is_reserved_word(std::string_view word) {
+  static constexpr auto words = NameSet{
+      "!",        "[[", "case", "coproc", "do",   "done", "elif",  "else",  "esac", "fi", "for",
+      "function", "if", "in",   "select", "then", "time", "until", "while", "{",    "}"};
+  return words.has(word);
+}
 
 std::string script_of_argv(const std::vector<std::string>& argv) {
   std::string script;
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (i) script += ' ';
     // The name of a program is neither an assignment nor a word of the shell's grammar.
-    if (i == 0 && (reserved_words.has(argv[i]) || is_assignment(argv[i])))
+    if (i == 0 && (is_reserved_word(argv[i]) || is_assignment(argv[i])))
       append_all(script, "'%'", {argv[i]});
     else
       append_shell_word(script, argv[i]);
@@ -8327,12 +8368,9 @@ void Regex::Lines::find_literal() {
 bool Regex::Lines::find(std::string_view text, std::size_t& at, FunctionRef<bool()> stop) {
   if (literal_.empty()) return at < text.size() && scan(text, at, stop);
   while (at < text.size()) {
-    const void* const found =
-        ::memmem(text.data() + at, text.size() - at, literal_.data(), literal_.size());
-    if (!found) return false;
-    const auto place = static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
-    const std::size_t begin = text.rfind('\n', place);
-    at = begin == std::string_view::npos ? at : std::max(at, begin + 1);
+    const std::size_t place = find_bytes(text, literal_, at);
+    if (place == text.npos) return false;
+    at = std::max(at, line_start(text, place));
     const std::size_t end = std::min(text.find('\n', place), text.size());
     if (is_literal_) return true;
     std::size_t there = 0;
@@ -8388,8 +8426,7 @@ bool Regex::Lines::scan(std::string_view text, std::size_t& at, FunctionRef<bool
     i += size;
     if (i > text.size()) return false;
   }
-  const std::size_t end = i == 0 ? std::string_view::npos : text.rfind('\n', i - 1);
-  at = end == std::string_view::npos ? 0 : end + 1;
+  at = line_start(text, i);
   return true;
 }
 
@@ -9068,6 +9105,9 @@ struct Word : Text {
   // known. It lives as long as the walk.
   const Input* printed = nullptr;
 
+  std::size_t count_unset() const {
+    return static_cast<std::size_t>(std::find(unset.begin(), unset.end(), 0) - unset.begin());
+  }
   // With more of them, the others are parts that may be anything.
   void add_unset(std::uint16_t name) {
     for (std::uint16_t& place : unset)
@@ -9926,9 +9966,6 @@ class ShellBodies {
   std::map<std::uint32_t, std::list<Memory>> memories_ = {};
   std::size_t bytes_ = 0;
 };
-
-// Of bash.
-bool is_reserved_word(std::string_view name);
 
 // True for the text of an alias each of whose commands begins with a name, so that the words behind
 // it are arguments, and which has nothing that changes how these are read. If it ends in a `;`,
@@ -11324,12 +11361,6 @@ void ShellBuiltin::run_trap() {
   if (traps.size() < max_traps)
     return traps.push_back({text, command_.begin, command_.end, runner_.place.file});
   budget_.over_limit(max_traps, "traps"sv, command_.begin);
-}
-
-bool is_reserved_word(std::string_view name) {
-  return is_any(name, "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi") ||
-         is_any(name, "for", "function", "if", "in", "select", "then", "time", "until", "while",
-                "{", "}");
 }
 
 void ShellBuiltin::run_alias() {
@@ -17802,9 +17833,7 @@ void UnsetVariables::check_removal(const Case& judged, const shell::Command& com
   // left of a dangerous one.
   std::string text = word.text;
   text.erase(std::remove(text.begin(), text.end(), '\0'), text.end());
-  const auto variables = std::count_if(word.unset.begin(), word.unset.end(),
-                                       [](std::uint16_t name) { return name != 0; });
-  if (word.text.size() - text.size() != static_cast<std::size_t>(variables)) return;
+  if (word.text.size() - text.size() != word.count_unset()) return;
   PathText path;
   enter(path, text, false);
   const bool sweeping = path.names.size() == 1 && word.glob && sweeps(path.names[0]);
@@ -23045,7 +23074,7 @@ Expected<std::vector<std::pair<std::string, std::string>>> Policy::held_by_shell
   auto held = read_held(reported, bash, left_out);
   if (!held) return held.failure();
   std::vector<std::pair<std::string, std::string>> texts;
-  for (const auto& [key, text] : *held) texts.push_back({key, text});
+  for (auto& [key, text] : *held) texts.push_back({key, std::move(text)});
   return texts;
 }
 
@@ -26551,10 +26580,8 @@ namespace {
 
 // True if all that is not known of a value is what the script was started with.
 bool comes_from_outside(const shell::Word& word, std::string_view value) {
-  const auto unknown = std::count(value.begin(), value.end(), '\0');
-  const auto variables = std::count_if(word.unset.begin(), word.unset.end(),
-                                       [](std::uint16_t name) { return name != 0; });
-  return unknown <= variables;
+  const auto unknown = static_cast<std::size_t>(std::count(value.begin(), value.end(), '\0'));
+  return unknown <= word.count_unset();
 }
 
 }  // namespace
@@ -26562,7 +26589,7 @@ bool comes_from_outside(const shell::Word& word, std::string_view value) {
 CODEEXEC_INNER {
 
 bool steers_programs(std::string_view name) {
-  return is_any(name, "BASH_ENV", "ENV", "IFS", "PATH", "PS0", "PS1", "PS2") ||
+  return is_any(name, "BASH_ENV", "ENV", "IFS", "PATH") || prompt_variables.has(name) ||
          command_variables.has(name) || starts_with(name, "GIT_"sv) || starts_with(name, "LD_"sv) ||
          starts_with(name, "PYTHON"sv);
 }
@@ -28146,6 +28173,10 @@ void append_hunks(std::string& diff, std::string_view old_text, std::string_view
 std::string unified_diff(std::string_view path, std::string_view old_text,
                          std::string_view edited_text);
 
+inline std::size_t count_line_ends(std::string_view text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
 inline bool is_line_break(char c) { return c == '\n' || c == '\r'; }
 
 struct PythonToken {
@@ -28366,17 +28397,16 @@ CODEEXEC_INNER {
 
 void append_hunks(std::string& diff, std::string_view old_text, std::string_view edited_text,
                   std::size_t old_line, std::size_t new_line) {
-  constexpr std::size_t most_context = diff_context;
   const Lines old = lines_of(old_text);
   const Lines edited = lines_of(edited_text);
   const std::vector<LineChange> changes = changes_of(old, edited);
   for (std::size_t first = 0; first < changes.size();) {
     std::size_t last = first;  // of the hunk: changes whose context meets
     while (last + 1 < changes.size() &&
-           changes[last + 1].old_begin - changes[last].old_end <= 2 * most_context)
+           changes[last + 1].old_begin - changes[last].old_end <= 2 * diff_context)
       ++last;
-    const std::size_t before = std::min(changes[first].old_begin, most_context);
-    const std::size_t after = std::min(old.size() - changes[last].old_end, most_context);
+    const std::size_t before = std::min(changes[first].old_begin, diff_context);
+    const std::size_t after = std::min(old.size() - changes[last].old_end, diff_context);
     std::size_t at = changes[first].old_begin - before;
     const std::size_t new_at = changes[first].new_begin - before;
     append_all(diff, "@@ -%,% +%,% @@\n",
@@ -28703,26 +28733,8 @@ namespace {
 
 constexpr std::size_t nowhere = std::string_view::npos;
 
-// std::string::find() takes the product of the sizes for some texts.
-std::size_t find_bytes(std::string_view text, std::string_view wanted, std::size_t from) {
-  if (from > text.size()) return nowhere;
-  const char* const begin = text.data() + from;
-  const void* const found = ::memmem(begin, text.size() - from, wanted.data(), wanted.size());
-  if (!found) return nowhere;
-  return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
-}
-
-std::size_t line_start(std::string_view text, std::size_t at) {
-  const std::size_t end = at == 0 ? nowhere : text.rfind('\n', at - 1);
-  return end == nowhere ? 0 : end + 1;
-}
-
 std::size_t line_end(std::string_view text, std::size_t at) {
   return std::min(text.find('\n', at), text.size() - 1) + 1;
-}
-
-std::size_t count_line_ends(std::string_view text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 std::string with_crlf(std::string_view text) {
@@ -29556,10 +29568,17 @@ class IgnoreRules {
   bool empty() const { return !last_; }
 
  private:
+  struct Pattern {
+    std::string glob = {};
+    bool negates = false;
+    bool for_folders = false;
+    bool has_path = false;  // it is for a path, and not for a name
+  };
   struct Level {
     std::shared_ptr<const Level> around = {};
-    std::size_t count = 0;                   // of patterns, with those of the levels around
-    std::vector<std::string> patterns = {};  // flags, the folder, a NUL, the pattern
+    std::size_t count = 0;  // of patterns, with those of the levels around
+    std::string folder = {};
+    std::vector<Pattern> patterns = {};
   };
   std::shared_ptr<const Level> last_ = {};
 };
@@ -29590,11 +29609,6 @@ namespace codeexec {
 inline namespace v0_1 {
 
 namespace {
-
-// Bits of the digit that a pattern in IgnoreRules begins with.
-constexpr int rule_negates = 1;
-constexpr int rule_for_folders = 2;
-constexpr int rule_has_path = 4;
 
 // A mismatch goes back to the last `**` only: an earlier one could match no more than that.
 bool ignore_path_matches(std::string_view pattern, std::string_view path) {
@@ -29649,26 +29663,22 @@ std::string ignore_glob(std::string_view line) {
 void IgnoreRules::add(std::string_view folder, std::string_view lines) {
   const std::size_t before = last_ ? last_->count : 0;
   auto level = new_shared<Level>();
+  level->folder = folder;
   while (!lines.empty() && before + level->patterns.size() < most) {
     std::string_view line = take_part(lines, '\n');
     if (ends_with(line, "\r"sv)) line.remove_suffix(1);
     while (ends_with(line, " "sv) && !ends_with(line, "\\ "sv)) line.remove_suffix(1);
     if (line.empty() || line[0] == '#' || has_nul(line)) continue;
-    int flags = '0';
-    if (line[0] == '!') {
-      flags |= rule_negates;
-      line.remove_prefix(1);
-    }
-    if (ends_with(line, "/"sv)) {
-      flags |= rule_for_folders;
-      line.remove_suffix(1);
-    }
-    if (line.find('/') != std::string_view::npos) flags |= rule_has_path;
+    Pattern pattern;
+    pattern.negates = line[0] == '!';
+    if (pattern.negates) line.remove_prefix(1);
+    pattern.for_folders = ends_with(line, "/"sv);
+    if (pattern.for_folders) line.remove_suffix(1);
+    pattern.has_path = line.find('/') != std::string_view::npos;
     if (starts_with(line, "/"sv)) line.remove_prefix(1);
     if (line.empty()) continue;
-    const char flag = static_cast<char>(flags);
-    level->patterns.push_back(
-        concat({std::string_view(&flag, 1), folder, "\0"sv, ignore_glob(line)}));
+    pattern.glob = ignore_glob(line);
+    level->patterns.push_back(std::move(pattern));
   }
   if (level->patterns.empty()) return;
   level->count = before + level->patterns.size();
@@ -29682,35 +29692,24 @@ void IgnoreRules::read(int directory, std::string_view folder) {
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
   constexpr std::size_t longest = std::size_t{64} << 10;
-  std::string lines(std::min(longest, static_cast<std::size_t>(status.st_size)), '\0');
-  std::size_t size = 0;
-  while (size < lines.size()) {
-    const ssize_t part = ::read(file.get(), &lines[size], lines.size() - size);
-    if (part < 0 && errno == EINTR) continue;
-    if (part <= 0) break;
-    size += static_cast<std::size_t>(part);
-  }
-  lines.resize(size);
-  add(folder, lines);
+  add(folder, read_up_to(file, std::min(longest, static_cast<std::size_t>(status.st_size))));
 }
 
 // From the last line to the first, as the last one that fits counts: what is below an excluded
 // folder is not looked at by the caller, so that `!` cannot bring it back, as in git.
 bool IgnoreRules::excludes(std::string_view path, bool is_folder) const {
   const std::string_view name = base_name(path);
-  for (const Level* level = last_.get(); level; level = level->around.get())
+  for (const Level* level = last_.get(); level; level = level->around.get()) {
+    if (!starts_with(path, level->folder)) continue;
+    const std::string_view below = path.substr(level->folder.size());
     for (std::size_t i = level->patterns.size(); i-- > 0;) {
-      std::string_view pattern = level->patterns[i];
-      const int flags = pattern[0] - '0';
-      pattern.remove_prefix(1);
-      const std::string_view folder = take_part(pattern, '\0');
-      if ((flags & rule_for_folders) != 0 && !is_folder) continue;
-      if (!starts_with(path, folder)) continue;
-      const bool fits = (flags & rule_has_path) != 0
-                            ? ignore_path_matches(pattern, path.substr(folder.size()))
-                            : glob_matches(pattern, name);
-      if (fits) return (flags & rule_negates) == 0;
+      const Pattern& pattern = level->patterns[i];
+      if (pattern.for_folders && !is_folder) continue;
+      const bool fits = pattern.has_path ? ignore_path_matches(pattern.glob, below)
+                                         : glob_matches(pattern.glob, name);
+      if (fits) return !pattern.negates;
     }
+  }
   return false;
 }
 
@@ -30245,8 +30244,7 @@ LineStart find_line(FileReader& reader, std::uint64_t wanted) {
 }
 
 std::uint64_t count_lines(std::string_view bytes) {
-  const auto ends = static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));
-  return ends + (bytes.empty() || bytes.back() == '\n' ? 0 : 1);
+  return count_line_ends(bytes) + (bytes.empty() || bytes.back() == '\n' ? 0 : 1);
 }
 
 // Takes a character off the end that is not whole, unless there is nothing else.
@@ -30423,15 +30421,12 @@ std::string_view shown_part(SearchState& state, std::string_view line, bool matc
   return line;
 }
 
-std::size_t line_begin_before(std::string_view text, std::size_t at) {
-  const std::size_t end = at < 2 ? std::string_view::npos : text.rfind('\n', at - 2);
-  return end == std::string_view::npos ? 0 : end + 1;
-}
-
 // One file: the lines that are shown of it.
 class FileScan {
  public:
-  FileScan(SearchState& state, std::string path) : state_(state), path_(std::move(path)) {}
+  // Shown with `before` in front of its path.
+  FileScan(SearchState& state, const std::string& before, const std::string& path)
+      : state_(state), before_(before), path_(path) {}
 
   // False: the system says no.
   bool run(int fd, std::uint64_t size) {
@@ -30449,7 +30444,10 @@ class FileScan {
         return true;
       }
       held += fresh.size();
-      if (got == 0) return scan({buffer.data(), held});
+      if (got == 0) {
+        scan({buffer.data(), held});
+        break;
+      }
       if (held == buffer.size()) held = take_piece(held);
     }
     return true;
@@ -30470,7 +30468,7 @@ class FileScan {
     begins_torn_ = std::exchange(ends_torn_, false);
     std::size_t keep = whole;
     for (std::size_t i = 0; i < state_.search.context && keep > shown_; ++i)
-      keep = line_begin_before(piece, keep);
+      keep = line_start(piece, keep - 1);
     if (held - keep > held / 2) keep = whole;
     count_lines(piece, keep);
     counted_ = 0;
@@ -30482,7 +30480,7 @@ class FileScan {
   }
 
   // What is before `at_` was looked at.
-  bool scan(std::string_view text) {
+  void scan(std::string_view text) {
     FileMatches& found = state_.found;
     const FileSearch& search = state_.search;
     while (!is_done_ && state_.lines.find(text, at_, [this] { return state_.stop(); })) {
@@ -30490,13 +30488,13 @@ class FileScan {
       is_done_ = search.files_only || state_.is_over;
       if (state_.is_over) break;
       if (is_done_) {
-        if (state_.show(path_ + "\n")) ++found.matches;
+        if (state_.show(shown_path() + "\n")) ++found.matches;
         break;
       }
       show_context(text, at_);
       std::size_t begin = at_;
       for (std::size_t i = 0; i < search.context && begin > shown_; ++i)
-        begin = std::max(line_begin_before(text, begin), shown_);
+        begin = std::max(line_start(text, begin - 1), shown_);
       begin_lines(begin);
       while (shown_ < at_ && show_line(text, '-')) {
       }
@@ -30507,12 +30505,13 @@ class FileScan {
     }
     show_context(text, text.size());
     is_done_ = is_done_ || state_.is_over;
-    return true;
   }
+
+  std::string shown_path() const { return printable(concat({before_, path_})); }
 
   void begin_lines(std::size_t begin) {
     if (!has_begun_)
-      state_.show(concat({state_.found.text.empty() ? "" : "\n", path_, "\n"}));
+      state_.show(concat({state_.found.text.empty() ? "" : "\n", shown_path(), "\n"}));
     else if (has_gap_ || begin > shown_)
       state_.show(state_.search.context > 0 ? "--\n"sv : ""sv);
     has_begun_ = true;
@@ -30540,14 +30539,13 @@ class FileScan {
   }
 
   void count_lines(std::string_view text, std::size_t end) {
-    const auto begin = text.begin() + static_cast<std::ptrdiff_t>(counted_);
-    const auto behind = text.begin() + static_cast<std::ptrdiff_t>(end);
-    lines_ += static_cast<std::size_t>(std::count(begin, behind, '\n'));
+    lines_ += count_line_ends(text.substr(counted_, end - counted_));
     counted_ = end;
   }
 
   SearchState& state_;
-  const std::string path_;
+  const std::string& before_;
+  const std::string& path_;
   bool is_done_ = false;
   bool has_begun_ = false;
   bool has_gap_ = false;      // lines before the buffer were not shown
@@ -30588,7 +30586,6 @@ class TreeSearch {
              const std::string& shown)
       : state_(state), rules_(rules), top_(top), shown_(shown) {
     if (!state.search.glob.empty()) wanted_.add({}, lines_of_glob(state.search.glob));
-    has_glob_ = !state.search.glob.empty();
   }
 
   void run(UniqueFd fd) {
@@ -30626,10 +30623,8 @@ class TreeSearch {
 
   // The names in a directory, in order. False: it cannot be read.
   bool list_names(int fd, std::string& names, std::vector<const char*>& sorted) {
-    UniqueFd listed(above_standard_streams(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-    if (!listed) return false;
     std::size_t count = 0;
-    const int error = for_each_entry(std::move(listed), [&](const char* name) {
+    const int error = for_each_entry_in(fd, [&](const char* name) {
       if (left_ == 0) state_.is_over = true;
       if (state_.is_over) return false;
       --left_;
@@ -30664,7 +30659,7 @@ class TreeSearch {
     return root && root->permission != Permission::none;
   }
   bool is_wanted(const std::string& path) const {
-    return !has_glob_ || wanted_.excludes(path, false);
+    return state_.search.glob.empty() || wanted_.excludes(path, false);
   }
 
   void enter(int in, const char* name, std::string& path, const IgnoreRules& ignored, int depth) {
@@ -30682,8 +30677,7 @@ class TreeSearch {
   void search_file(int in, const char* name, const std::string& path, struct stat& status) {
     const auto fd = open_known_file(in, name, path, status);
     const auto size = static_cast<std::uint64_t>(status.st_size);
-    if (!fd || !FileScan(state_, printable(shown_ + path)).run(fd->get(), size))
-      ++state_.found.unreadable;
+    if (!fd || !FileScan(state_, shown_, path).run(fd->get(), size)) ++state_.found.unreadable;
   }
 
   SearchState& state_;
@@ -30692,7 +30686,6 @@ class TreeSearch {
   const std::string& shown_;  // before each path
   std::string prefix_ = {};   // before each path for the rules of what is left out
   IgnoreRules wanted_ = {};
-  bool has_glob_ = false;
   std::size_t left_ = Files::max_searched;
 };
 
@@ -30722,7 +30715,8 @@ Expected<FileMatches> search_here(const PathRules& rules, const std::string& bas
     struct stat status {};
     const auto fd = open_regular_file(in->get(), place.name.c_str(), *top, status);
     if (!fd) return fd.failure();
-    FileScan scan(state, printable(shown));
+    const std::string none;
+    FileScan scan(state, shown, none);
     if (!scan.run(fd->get(), static_cast<std::uint64_t>(status.st_size)))
       return system_error(errno, "%", {in_quotes(*top)});
   } else {
@@ -43108,6 +43102,9 @@ std::string seconds_text(std::chrono::milliseconds time);
 // The same with its unit: "1 second", "1.5 seconds".
 std::string count_of_seconds(std::chrono::milliseconds time);
 
+// What notes say where the shell is a plain sh. Only one of them does.
+inline constexpr std::string_view use_bash = "use `bash -c '...'`";
+
 // "SIGSEGV (segmentation fault)".
 std::string signal_text(int number);
 
@@ -43529,8 +43526,10 @@ std::string advice_for(Cause cause, Network network, const GitAdvice& git,
           "allowed, too (option allowed_paths)",
           {git.problem});
     case Cause::dialect:
-      return "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
-             "execute_code with language bash";
+      return concat(
+          "the shell is a POSIX sh, without [[, source and arrays: %, or execute_code "
+          "with language bash",
+          {use_bash});
     case Cause::semaphores:
       return "/dev/shm is closed to commands here (option shared_memory)";
     case Cause::pseudo_terminals:
@@ -43601,8 +43600,7 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable) {
   const Cause cause = cause_of_failure(ended, told, network, git);
-  const bool is_plain = is_any(base_name(shell), "sh", "dash", "ash");
-  if (cause == Cause::none || (cause == Cause::dialect && !is_plain)) return {};
+  if (cause == Cause::none || (cause == Cause::dialect && held_by(shell) != HeldBy::sh)) return {};
   return advice_for(cause, network, git, writable());
 }
 
@@ -47155,13 +47153,6 @@ UniqueFd open_for_listing(int parent, const char* entry) {
   return open_subdirectory(parent, entry, listed_directory_flags);
 }
 
-// Calls `use` with the names in a directory, as long as it returns true.
-void for_each_entry_in(int directory, FunctionRef<bool(const char*)> use) {
-  UniqueFd own(
-      above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (own) for_each_entry(std::move(own), use);
-}
-
 // Takes no memory of the heap, as destructors remove folders.
 class TreeRemoval {
  public:
@@ -47586,16 +47577,7 @@ Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer) {
 
 // Called once the command has ended. An empty pipe ends the text as its end does.
 std::string read_session_text(const UniqueFd& told) {
-  std::string text(longest_session_text, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t part = ::read(told.get(), &text[size], text.size() - size);
-    if (part < 0 && errno == EINTR) continue;
-    if (part <= 0) break;
-    size += static_cast<std::size_t>(part);
-  }
-  text.resize(size);
-  return text;
+  return read_up_to(told, longest_session_text);
 }
 
 }  // inner
@@ -52164,9 +52146,7 @@ bool LaterLook::add(const std::string& path, LaterRole role) {
 // The names in a directory; one more than `most` when there are more.
 std::vector<std::string> LaterLook::names_in(const std::string& path, std::size_t most) {
   std::vector<std::string> names;
-  UniqueFd fd(above_standard_streams(::openat(directory(path), ".", listing_flags)));
-  if (!fd) return names;
-  for_each_entry(std::move(fd), [&](const char* entry) {
+  for_each_entry_in(directory(path), [&](const char* entry) {
     names.emplace_back(entry);
     return names.size() <= most;
   });
@@ -57364,14 +57344,10 @@ bool CopyTree::scan() {
 // is closed.
 bool CopyTree::list_folder(int folder, std::string& path, int depth) {
   TextMap names;  // for their order alone
-  UniqueFd listed(
-      above_standard_streams(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  int error = listed ? 0 : errno;
-  if (listed)
-    error = for_each_entry(std::move(listed), [&](const char* name) {
-      if (!starts_with(name, partial)) names[name];
-      return names.size() <= most_files_;
-    });
+  const int error = for_each_entry_in(folder, [&](const char* name) {
+    if (!starts_with(name, partial)) names[name];
+    return names.size() <= most_files_;
+  });
   if (error != 0) {
     if (path.empty()) report.problem = concat("it cannot be read: %", {errno_text(error)});
     report.names[CopyReport::unreadable].add(path);
@@ -59742,6 +59718,7 @@ struct Jobs::Job {
 
  private:
   void report_end(Command& command) const;
+  static bool did_not_start(const Execution& tried, JobStatus& failure);
   // Sets what is known of a command that runs.
   void know_start();
   std::uint64_t printed(Stream stream) const;
@@ -59911,6 +59888,12 @@ void Jobs::Job::know_start() {
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
 }
 
+bool Jobs::Job::did_not_start(const Execution& tried, JobStatus& failure) {
+  failure.result = tried.wait();
+  failure.state = state_of(failure.result);
+  return false;
+}
+
 bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& failure) {
   command.on_output = [reported = events, next = std::move(command.on_output)](
                           Stream stream, std::string_view bytes) {
@@ -59919,11 +59902,7 @@ bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& fai
   };
   report_end(command);
   execution = executor.start(command);
-  if (execution.pid() < 0) {
-    failure.result = execution.wait();
-    failure.state = state_of(failure.result);
-    return false;
-  }
+  if (execution.pid() < 0) return did_not_start(execution, failure);
   know_start();
   return true;
 }
@@ -59931,10 +59910,7 @@ bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& fai
 bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& failure,
                       Executor::Held& held) {
   report_end(command);
-  if (held.start(executor, command)) return true;
-  failure.result = held.execution().wait();
-  failure.state = state_of(failure.result);
-  return false;
+  return held.start(executor, command) || did_not_start(held.execution(), failure);
 }
 
 bool Jobs::Job::take_over(Executor::Held& held) {
@@ -60037,9 +60013,8 @@ struct Jobs::State {
   const pid_t owner = ::getpid();
   std::mutex mutex = {};
   std::vector<JobPointer> jobs = {};
-  std::size_t starting = 0;  // places of jobs that are not in the list yet
-  bool closing = false;
-  const CancelToken close = {};  // the same, for the threads in run()
+  std::size_t starting = 0;      // places of jobs that are not in the list yet
+  const CancelToken close = {};  // of the destructor, also for the threads in run()
   // The commands that they drive.
   std::size_t in_foreground = 0;
   bool none_in_foreground = true;
@@ -60158,7 +60133,7 @@ void Jobs::State::add(const JobPointer& job) {
   --starting;
   jobs.push_back(job);
   // The destructor has ended all others meanwhile, and waits for the end of this one.
-  if (closing) job->execution.cancel();
+  if (close.cancelled()) job->execution.cancel();
 }
 
 bool Jobs::State::to_background(const JobPointer& job, Executor::Held& held) {
@@ -60210,7 +60185,6 @@ Jobs::~Jobs() {
   std::vector<State::JobPointer> all;
   {
     std::unique_lock<std::mutex> lock(state_->mutex);
-    state_->closing = true;
     state_->close.cancel();
     for (const State::JobPointer& job : state_->jobs) job->execution.cancel();
     // One that was handed over meanwhile is in the list, too.
@@ -70242,8 +70216,8 @@ void show_as_on_terminal(const ToolOptions& options, Result& result,
 // it can be seen. False: it is text.
 bool summarize_binary(std::string& text, OutputCounts& counts, std::string_view how_to_see);
 
-// A result with lines for its text, see readable.cpp, unless the options are for programs.
-mcp::ToolResult as_read(const ToolOptions& options, mcp::ToolResult result);
+// A result with its text: lines, see readable.cpp, or as JSON. An image is its own.
+mcp::ToolResult as_read(bool as_json, mcp::ToolResult result);
 
 // Adds the name of the right tool to a note about processes that were left behind.
 void name_tool(const ToolOptions& options, Result& result);
@@ -70528,13 +70502,12 @@ std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_
 
 // Adds a note for each stream of a result that is not complete, and removes the file of one that
 // is, unless it still grows.
-void note_rest(const ToolOptions& options, Result& result, bool is_running = false);
+void note_rest(const ToolOptions& options, Result& result, bool is_running);
 
 // Cuts both streams of a result so that it takes `most` bytes.
 void cut_result(const ToolOptions& options, std::size_t most, Result& result);
 // The same, with such notes.
-void fit_output(const ToolOptions& options, std::size_t most, Result& result,
-                bool is_running = false);
+void fit_output(const ToolOptions& options, std::size_t most, Result& result, bool is_running);
 
 // The command of a call: its script from that argument (empty: none), work_dir, timeout, and the
 // client for the audit log.
@@ -71373,7 +71346,8 @@ bool leave_the_rest(OutputChunk& chunk, std::uint64_t since, std::string_view fi
   if (chunk.text.size() <= std::max(first.size(), gap)) return false;
   const std::size_t line_end = first.rfind('\n');
   if (line_end != std::string_view::npos && line_end > gap) first = first.substr(0, line_end + 1);
-  if (first.size() <= gap || first.find("\xef\xbf\xbd") != std::string_view::npos) return false;
+  if (first.size() <= gap || first.find(replacement_character) != std::string_view::npos)
+    return false;
   chunk.next = since + chunk.missed + (first.size() - gap);
   chunk.text.resize(first.size());
   return true;
@@ -71646,8 +71620,6 @@ mcp::ToolResult kill_background_shell(ToolSet& set, const mcp::Call& call) {
 
 namespace {
 
-constexpr std::string_view replacement = "\xef\xbf\xbd";
-
 // In `begin` \xff stands for a byte that is not UTF-8.
 struct FileKind {
   std::string_view begin;
@@ -71682,9 +71654,9 @@ std::string beginning_of(std::string_view text) {
   constexpr std::size_t longest = 16;
   std::string begin;
   while (!text.empty() && begin.size() < longest) {
-    const bool is_bad = starts_with(text, replacement);
+    const bool is_bad = starts_with(text, replacement_character);
     begin += is_bad ? '\xff' : text[0];
-    text.remove_prefix(is_bad ? replacement.size() : 1);
+    text.remove_prefix(is_bad ? replacement_character.size() : 1);
   }
   return begin;
 }
@@ -71698,9 +71670,9 @@ bool is_no_text(std::string_view text, bool is_known_kind) {
   std::size_t all = 0;
   for (std::size_t at = 0; at < text.size(); ++at, ++all) {
     const auto c = static_cast<unsigned char>(text[at]);
-    if (starts_with(text.substr(at, replacement.size()), replacement)) {
+    if (starts_with(text.substr(at, replacement_character.size()), replacement_character)) {
       ++odd;
-      at += replacement.size() - 1;
+      at += replacement_character.size() - 1;
     } else if (c < 0x20 && usual.find(text[at]) == std::string_view::npos) {
       ++odd;
     }
@@ -72167,11 +72139,11 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
     if (entry.handler == execute_command) tool.output_schema = execution_schema();
     tool.handler = [choose, &entry](const mcp::Call& call) -> mcp::ToolResult {
       const auto set = choose(call, entry.in_folder);
-      if (!set) return failed("the call was cancelled"sv);
+      if (!set) return as_read(true, failed("the call was cancelled"sv));
       std::string no = set->use->refusal_of_call(call.tool());
-      return as_read(set->options, no.empty()
-                                       ? entry.handler(*set, call)
-                                       : refuse(*set, call, "calls_per_minute", std::move(no)));
+      return as_read(set->options.json_text || set->options.full_results,
+                     no.empty() ? entry.handler(*set, call)
+                                : refuse(*set, call, "calls_per_minute", std::move(no)));
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }
@@ -72526,7 +72498,9 @@ class BlockSum {
     files_.insert(files_.end(), run.files.begin(), run.files.end());
     constexpr std::size_t most_notes = 20;
     for (Result& result : run.results) {
-      if (all_.notes.size() < most_notes) fit_output(options_, most_, result);
+      // What goes on was fitted by output_so_far().
+      if (!run.goes_on && all_.notes.size() < most_notes)
+        fit_output(options_, most_, result, false);
       add(std::move(result));
     }
     if (!run.message.empty()) {
@@ -72712,16 +72686,14 @@ std::string note_of_job(const ToolSet& set, const JobStatus& job) {
 }
 
 // How long a command of this call stays in the foreground, of one that would stay for `asked`. With
-// no_limit it is run there. `keeps_timeouts`: it is only the client that does not wait for longer.
+// no_limit it is run there.
 std::chrono::milliseconds time_in_foreground(const ToolSet& set, const mcp::Call& call,
                                              const Command& command,
-                                             std::chrono::milliseconds asked,
-                                             bool& keeps_timeouts) {
+                                             std::chrono::milliseconds asked) {
   const std::chrono::milliseconds most =
       call.wants_progress() ? no_limit : time_to_answer(set, call);
   const ExecutorOptions& usual = set.executor.options();
-  keeps_timeouts = asked == no_limit;
-  if (!keeps_timeouts) return std::min(asked, most);
+  if (asked != no_limit) return std::min(asked, most);
   const auto longest = std::min(command.timeout.value_or(usual.timeout), usual.max_timeout);
   const bool may_move = longest > most && longest <= set.options.jobs.max_timeout &&
                         usual.max_concurrent == 0 &&
@@ -72761,8 +72733,7 @@ Result output_so_far(ToolSet& set, const JobStatus& job, std::size_t most, RawOu
 
 JobStatus run_for_call(ToolSet& set, const mcp::Call& call, Command& command,
                        std::chrono::milliseconds foreground, Function<void()>& ended) {
-  bool keeps_timeouts = false;
-  const auto time = time_in_foreground(set, call, command, foreground, keeps_timeouts);
+  const auto time = time_in_foreground(set, call, command, foreground);
   JobStatus run;
   if (time == no_limit) {
     run.result = set.executor.run(command);
@@ -72773,10 +72744,13 @@ JobStatus run_for_call(ToolSet& set, const mcp::Call& call, Command& command,
       next(result);
       keep(result);
     };
-    run = set.jobs.run(command, time, &set.executor, keeps_timeouts);
-    if (!run.id.empty()) know_id(run.id);
+    // Where only the client does not wait for longer, timeouts stay those of the foreground.
+    run = set.jobs.run(command, time, &set.executor, foreground == no_limit);
+    if (!run.id.empty()) {
+      know_id(run.id);
+      return run;
+    }
   }
-  if (!run.id.empty()) return run;
   // One that never started, for whatever reason, has not called it.
   ended();
   // As a job it would have kept more than what can be shown of it, all of which would be looked at.
@@ -73218,8 +73192,8 @@ mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call) {
     remember_read(set, image);
     set_member(object, "mime_type", image.mime_type);
     set_member(object, "size", image.size);
-    mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
-    result.content[0] = mcp::image_block(set.executor.redact(image.bytes), image.mime_type);
+    mcp::ToolResult result = answer_with(std::move(object));
+    result.content.push_back(mcp::image_block(set.executor.redact(image.bytes), image.mime_type));
     return result;
   }
   if (file.binary && !wants_base64)
@@ -73450,7 +73424,8 @@ class Hands {
       if (auto ok = set_.jobs.resize(id_, size); !ok) return failed(ok.error().message);
     for (const HandStep& step : steps_)
       if (auto ok = carry_out(step); !ok)
-        return failed(ok.error().message, refused_ ? "input" : "");
+        return failed(ok.error().message,
+                      ok.error().code == ErrorCode::permission_denied ? "input" : "");
     return answer(!resizes && steps_.empty());
   }
 
@@ -73507,12 +73482,12 @@ class Hands {
     if (step.ends_input) return set_.jobs.close_input(id_);
     if (step.signal != 0) return send(step.signal);
     auto written = set_.jobs.write(id_, step.text);
-    refused_ = !written && written.error().code == ErrorCode::permission_denied;
+    const bool refused = !written && written.error().code == ErrorCode::permission_denied;
     record_hand(set_, call_, {call_.tool(), id_}, step.text, written ? "" : written.error().message,
-                refused_);
+                refused);
     if (written) {
       written_ += step.text.size();
-    } else if (refused_) {
+    } else if (refused) {
       return with_prefix("Nothing was typed: ", {}, written.error());
     } else if (job_.state == JobState::running && !job_.takes_input) {
       return make_error(ErrorCode::io, "Nothing was typed: %", {input_text()});
@@ -73576,7 +73551,6 @@ class Hands {
   std::vector<HandStep> steps_ = {};
   std::size_t written_ = 0;
   std::vector<std::string> sent_ = {};
-  bool refused_ = false;
 };
 
 }  // namespace
@@ -73858,22 +73832,18 @@ Reading read_as(shell::Dialect dialect, std::string_view script) {
 
 // Where one of these variables stands: $RANDOM, ${RANDOM}, $((RANDOM % 6)).
 std::size_t variable_of_bash(std::string_view script, std::uint32_t variables) {
-  constexpr std::string_view letters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz0123456789"sv;
   for (std::size_t row = 0; row < std::size(variables_of_bash); ++row) {
     const std::string_view name = variables_of_bash[row];
     const bool stands_in_a_word = (variables >> row & 1) != 0;
     for (std::size_t at = script.find(name); at != script.npos; at = script.find(name, at + 1)) {
       const std::string_view before = script.substr(0, at);
       const std::string_view after = script.substr(at + name.size());
-      if (!after.empty() && letters.find(after[0]) != letters.npos) continue;
+      if (!after.empty() && is_name_char(after[0])) continue;
       for (const std::string_view mark : {"$"sv, "${"sv})
         if (stands_in_a_word && ends_with(before, mark)) return at - mark.size();
       // Also in texts in quotes, where it is rare.
       const std::size_t arithmetic = before.rfind("$((");
-      if (before.empty() || arithmetic == before.npos ||
-          letters.find(before.back()) != letters.npos)
-        continue;
+      if (before.empty() || arithmetic == before.npos || is_name_char(before.back())) continue;
       if (before.find('\'', arithmetic) == before.npos &&
           before.find("))", arithmetic) == before.npos)
         return arithmetic;
@@ -73979,7 +73949,6 @@ class LiveCall {
 
   mcp::ToolResult answer() {
     const auto last = set_.jobs.status(state_.shell_id);
-    if (!last) state_ = LiveSession::State();
     if (!is_empty_script(command_.script)) {
       if (last && last->state == JobState::running)
         return failed(
@@ -75158,12 +75127,17 @@ std::string_view tail_within(std::string_view text, std::size_t room, std::size_
   return line_end < tail.size() / 2 ? tail.substr(line_end) : tail;
 }
 
+// What a server shows of a result unless it is told otherwise.
+std::size_t usual_output() {
+  static const std::size_t usual = ToolOptions().max_output;
+  return usual;
+}
+
 // The least that a line costs in so much room: with the usual one, there are fewer than the 2,000
 // lines that opencode shows.
 std::size_t cost_of_line(std::size_t room) {
   constexpr std::size_t least = 13;
-  const std::size_t usual = ToolOptions().max_output;
-  return least * std::min(room, usual) / usual;
+  return least * std::min(room, usual_output()) / usual_output();
 }
 
 // Bytes of the line that stands where the executor has cut, if it is in this text.
@@ -75216,7 +75190,7 @@ std::size_t room_of_streams(const ToolOptions& options, std::size_t most, Result
   const std::size_t size = result_json(options, rest, unbounded).dump().size() + for_what_follows;
   out.swap(result.out);
   err.swap(result.err);
-  const std::size_t all = std::max(most, ToolOptions().max_output);
+  const std::size_t all = std::max(most, usual_output());
   return std::min(most, all - std::min(all, size));
 }
 
@@ -75323,6 +75297,7 @@ void note_rest(const ToolOptions& options, Result& result, bool is_running) {
 }
 
 void cut_result(const ToolOptions& options, std::size_t most, Result& result) {
+  if (result.out.empty() && result.err.empty()) return;
   std::uint64_t dropped[] = {result.out_counts.dropped_bytes, result.err_counts.dropped_bytes};
   cut_streams(result.out, result.err, room_of_streams(options, most, result), dropped);
   result.out_counts.dropped_bytes = dropped[0];
@@ -75622,11 +75597,10 @@ std::string readable_text(const Json& object) {
 
 CODEEXEC_INNER {
 
-mcp::ToolResult as_read(const ToolOptions& options, mcp::ToolResult result) {
-  if (options.json_text || options.full_results || !result.structured) return result;
-  for (Json& block : result.content)
-    if (block["type"sv].as_string() == "text")
-      block = mcp::text_block(readable_text(*result.structured));
+mcp::ToolResult as_read(bool as_json, mcp::ToolResult result) {
+  if (!result.structured || !result.content.empty()) return result;
+  result.content.push_back(
+      mcp::text_block(as_json ? result.structured->dump() : readable_text(*result.structured)));
   return result;
 }
 
@@ -75950,7 +75924,7 @@ mcp::ToolResult failed(std::string_view message, std::string_view rule) {
   set_member(object, "success", false);
   set_member(object, "error", to_utf8(message));
   if (!rule.empty()) set_member(object, "rule", rule);
-  mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
+  mcp::ToolResult result = answer_with(std::move(object));
   result.is_error = true;
   return result;
 }
@@ -75985,7 +75959,9 @@ std::string leave_closed_folder(const ToolSet& set, Command& command) {
 }
 
 mcp::ToolResult answer_with(Json&& object) {
-  return mcp::ToolResult::with_structured(std::move(object));
+  mcp::ToolResult result;
+  result.structured = std::move(object);
+  return result;
 }
 
 const std::string& argument_text(const mcp::Call& call, const char* name) {
@@ -76854,7 +76830,7 @@ std::string_view name_before(std::string_view text, std::string_view message) {
   const std::string_view before = text.substr(0, at);
   const std::size_t begin = before.find_last_of(" \n") + 1;  // npos + 1 is 0
   const std::string_view name = before.substr(begin);
-  return name.empty() || harmless_name(name).size() != name.size() ? std::string_view() : name;
+  return harmless_name(name).size() == name.size() ? name : std::string_view();
 }
 
 bool is_here(const Result& result) { return result.container.empty() && result.place.empty(); }
@@ -76893,10 +76869,10 @@ std::string after_timeout(const ToolSet& set, const Result& result) {
   const char* const argument = result.idle ? "idle_timeout" : "timeout";
   const auto had = result.idle ? result.idle_timeout : result.timeout;
   std::string step;
-  if (set.options.running_time == no_limit && had < most)
+  if (set.options.running_time == no_limit && had < most) {
     step = concat("pass a longer %", {argument});
-  if (set.options.running_time == no_limit && had < most && most != no_limit)
-    append_all(step, {" (at most ", seconds_text(most), " s)"});
+    if (most != no_limit) append_all(step, {" (at most ", seconds_text(most), " s)"});
+  }
   if (!is_disabled(set.options, "start_background_shell"sv))
     append_all(step, {step.empty() ? "use" : ", or use", " start_background_shell"});
   return step.empty() ? "do the work in smaller parts" : step;
@@ -76995,10 +76971,10 @@ bool lacks_input(std::string_view script) {
 // `sh` may be bash, which is known of this host.
 bool is_plain_shell(const Executor& executor, const Result& result) {
   std::string shell = executor.options().shell;
-  if (!is_any(base_name(shell), "sh", "dash", "ash")) return false;
+  if (held_by(shell) != HeldBy::sh) return false;
   char path[PATH_MAX];
   if (is_here(result) && ::realpath(shell.c_str(), path) != nullptr) shell = path;
-  return is_any(base_name(shell), "sh", "dash", "ash", "busybox");
+  return held_by(shell) == HeldBy::sh || base_name(shell) == "busybox"sv;
 }
 
 std::string step_after(const ToolSet& set, const Command& command, const Result& result) {
@@ -77030,12 +77006,12 @@ void add_next_step(const ToolSet& set, const Command& command, Result& result) {
     return;
   // The advice of the executor on a failure.
   for (const std::string& note : result.notes)
-    if (note.find("`bash -c") != note.npos) return;
+    if (note.find(use_bash) != note.npos) return;
   const std::string idiom = bash_idiom_in(command.script);
   if (idiom.empty()) return;
   add_note(
-      result.notes, "% reads `%` otherwise than bash does: use `bash -c '...'`%",
-      {to_utf8(set.executor.options().shell), idiom,
+      result.notes, "% reads `%` otherwise than bash does: %%",
+      {to_utf8(set.executor.options().shell), idiom, use_bash,
        is_disabled(set.options, "execute_code"sv) ? "" : ", or execute_code with language bash"});
 }
 
@@ -77190,7 +77166,7 @@ std::size_t unfinished_escape(std::string_view text) {
   const std::size_t at = text.rfind(escape);
   if (at == std::string_view::npos || text.size() - at > longest) return 0;
   // A byte that is not UTF-8 has become three bytes, so that offsets cannot go back over it.
-  if (text.find("\xef\xbf\xbd", at) != std::string_view::npos) return 0;
+  if (text.find(replacement_character, at) != std::string_view::npos) return 0;
   return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
 }
 
@@ -77919,7 +77895,7 @@ mcp::ToolResult execute_bash(const UserContainers& containers, const std::string
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
   show_as_on_terminal(usual, *result);
-  fit_output(usual, usual.max_output, *result);
+  fit_output(usual, usual.max_output, *result, false);
   return answer_with(result_json(usual, *result, room_for_texts(call.max_result_bytes())));
 }
 
@@ -78110,15 +78086,14 @@ std::string list_skills(const std::string& folder) {
 
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id, bool json_text) {
-  ToolOptions options;
-  options.json_text = json_text;
   for (std::size_t row = 0; row < user_tool_entries.size(); ++row) {
     const UserToolEntry& entry = user_tool_entries[row];
     mcp::Tool tool = tool_of(
         packed_user_tools.table(), row, entry.facts,
         [&containers](std::string_view) { return seconds_text(containers.options().timeout); });
-    tool.handler = [&containers, user_id, options, handler = entry.handler](const mcp::Call& call) {
-      return as_read(options, handler(containers, user_id, call));
+    tool.handler = [&containers, user_id, json_text,
+                    handler = entry.handler](const mcp::Call& call) {
+      return as_read(json_text, handler(containers, user_id, call));
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }

@@ -219,6 +219,11 @@ bool all_are(std::string_view text, bool (*test)(char));
 
 // What stands before the next separator, or all; the text then begins behind that.
 std::string_view take_part(std::string_view& text, char separator);
+// Where a text stands behind `from`, or npos. std::string_view::find() takes the product of the
+// sizes for some texts.
+std::size_t find_bytes(std::string_view text, std::string_view wanted, std::size_t from = 0);
+// Where the line begins in which a place is.
+std::size_t line_start(std::string_view text, std::size_t at);
 
 // The last name of a path.
 std::string_view base_name(std::string_view path);
@@ -269,6 +274,8 @@ class PrintedWords {
 
 // NAME=value, as an assignment of a shell, or a word of env or sudo.
 bool is_assignment(std::string_view text);
+// Words that bash takes for its own grammar where a command may begin.
+bool is_reserved_word(std::string_view word);
 
 // The script that starts a program with these words: bare where they are plain, else quoted.
 std::string script_of_argv(const std::vector<std::string>& argv);
@@ -328,6 +335,8 @@ inline int above_child_descriptors(int fd) { return moved_above(3, fd); }
 // Calls `use` with the names in a directory that was opened for reading, as long as it returns
 // true. 0 or errno.
 int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use);
+// The same in a directory that stays open, and is read from its beginning.
+int for_each_entry_in(int directory, FunctionRef<bool(const char*)> use);
 
 // The same by path, on Linux; a link in place of the directory is followed.
 #if defined(__linux__)
@@ -402,6 +411,9 @@ std::string own_namespace(const char* kind);
 // The whole of a file of at most `limit` bytes. `what` names it in errors ("config file").
 Expected<std::string> read_whole_file(const std::string& path, std::size_t limit,
                                       std::string_view what);
+
+// At most so many bytes of what an open descriptor gives, up to its end or an error.
+std::string read_up_to(const UniqueFd& fd, std::size_t most);
 
 // The whole of a regular file of at most `limit` bytes in an open directory, and what it is;
 // nothing when it is none. It never follows a link as its last name, and never blocks (on a pipe).

@@ -88,6 +88,19 @@ Expected<std::string> read_whole_file(const std::string& path, std::size_t limit
   return read_to_end(fd, limit, subject);
 }
 
+std::string read_up_to(const UniqueFd& fd, std::size_t most) {
+  std::string text(most, '\0');
+  std::size_t size = 0;
+  while (size < most) {
+    const ssize_t part = ::read(fd.get(), &text[size], most - size);
+    if (part < 0 && errno == EINTR) continue;
+    if (part <= 0) break;
+    size += static_cast<std::size_t>(part);
+  }
+  text.resize(size);
+  return text;
+}
+
 std::optional<std::string> read_regular_file(int directory, const char* name, std::size_t limit,
                                              struct stat& status) {
   constexpr int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;

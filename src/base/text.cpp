@@ -143,6 +143,18 @@ bool ends_with(std::string_view text, std::string_view suffix) {
   return text.size() >= suffix.size() && text.substr(text.size() - suffix.size()) == suffix;
 }
 
+std::size_t find_bytes(std::string_view text, std::string_view wanted, std::size_t from) {
+  if (from > text.size()) return text.npos;
+  const char* const begin = text.data() + from;
+  const void* const found = ::memmem(begin, text.size() - from, wanted.data(), wanted.size());
+  if (!found) return text.npos;
+  return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
+}
+
+std::size_t line_start(std::string_view text, std::size_t at) {
+  return at == 0 ? 0 : text.rfind('\n', at - 1) + 1;  // npos + 1 is 0
+}
+
 std::string_view take_part(std::string_view& text, char separator) {
   const std::size_t end = std::min(text.find(separator), text.size());
   const std::string_view part = text.substr(0, end);
@@ -196,21 +208,19 @@ bool is_assignment(std::string_view text) {
   return equals != std::string_view::npos && is_name(text.substr(0, equals));
 }
 
-namespace {
-
-// The words that a shell takes for its own grammar where a command may begin.
-constexpr auto reserved_words =
-    NameSet{"case",     "coproc", "do", "done",   "elif", "else", "esac",  "fi",   "for",
-            "function", "if",     "in", "select", "then", "time", "until", "while"};
-
-}  // namespace
+bool is_reserved_word(std::string_view word) {
+  static constexpr auto words = NameSet{
+      "!",        "[[", "case", "coproc", "do",   "done", "elif",  "else",  "esac", "fi", "for",
+      "function", "if", "in",   "select", "then", "time", "until", "while", "{",    "}"};
+  return words.has(word);
+}
 
 std::string script_of_argv(const std::vector<std::string>& argv) {
   std::string script;
   for (std::size_t i = 0; i < argv.size(); ++i) {
     if (i) script += ' ';
     // The name of a program is neither an assignment nor a word of the shell's grammar.
-    if (i == 0 && (reserved_words.has(argv[i]) || is_assignment(argv[i])))
+    if (i == 0 && (is_reserved_word(argv[i]) || is_assignment(argv[i])))
       append_all(script, "'%'", {argv[i]});
     else
       append_shell_word(script, argv[i]);

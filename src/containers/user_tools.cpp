@@ -38,7 +38,7 @@ mcp::ToolResult execute_bash(const UserContainers& containers, const std::string
   auto result = containers.execute_bash(user_id, std::move(command));
   if (!result) return failed(result.error().message);
   show_as_on_terminal(usual, *result);
-  fit_output(usual, usual.max_output, *result);
+  fit_output(usual, usual.max_output, *result, false);
   return answer_with(result_json(usual, *result, room_for_texts(call.max_result_bytes())));
 }
 
@@ -229,15 +229,14 @@ std::string list_skills(const std::string& folder) {
 
 Expected<void> add_user_container_tools(mcp::Server& server, const UserContainers& containers,
                                         const std::string& user_id, bool json_text) {
-  ToolOptions options;
-  options.json_text = json_text;
   for (std::size_t row = 0; row < user_tool_entries.size(); ++row) {
     const UserToolEntry& entry = user_tool_entries[row];
     mcp::Tool tool = tool_of(
         packed_user_tools.table(), row, entry.facts,
         [&containers](std::string_view) { return seconds_text(containers.options().timeout); });
-    tool.handler = [&containers, user_id, options, handler = entry.handler](const mcp::Call& call) {
-      return as_read(options, handler(containers, user_id, call));
+    tool.handler = [&containers, user_id, json_text,
+                    handler = entry.handler](const mcp::Call& call) {
+      return as_read(json_text, handler(containers, user_id, call));
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }

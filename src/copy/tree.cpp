@@ -125,14 +125,10 @@ bool CopyTree::scan() {
 // is closed.
 bool CopyTree::list_folder(int folder, std::string& path, int depth) {
   TextMap names;  // for their order alone
-  UniqueFd listed(
-      above_standard_streams(::openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  int error = listed ? 0 : errno;
-  if (listed)
-    error = for_each_entry(std::move(listed), [&](const char* name) {
-      if (!starts_with(name, partial)) names[name];
-      return names.size() <= most_files_;
-    });
+  const int error = for_each_entry_in(folder, [&](const char* name) {
+    if (!starts_with(name, partial)) names[name];
+    return names.size() <= most_files_;
+  });
   if (error != 0) {
     if (path.empty()) report.problem = concat("it cannot be read: %", {errno_text(error)});
     report.names[CopyReport::unreadable].add(path);

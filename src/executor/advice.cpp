@@ -244,8 +244,10 @@ std::string advice_for(Cause cause, Network network, const GitAdvice& git,
           "allowed, too (option allowed_paths)",
           {git.problem});
     case Cause::dialect:
-      return "the shell is a POSIX sh, without [[, source and arrays: use `bash -c '...'`, or "
-             "execute_code with language bash";
+      return concat(
+          "the shell is a POSIX sh, without [[, source and arrays: %, or execute_code "
+          "with language bash",
+          {use_bash});
     case Cause::semaphores:
       return "/dev/shm is closed to commands here (option shared_memory)";
     case Cause::pseudo_terminals:
@@ -316,8 +318,7 @@ std::string advice_on(const ProcessResult& ended, const Result& told, Network ne
                       std::string_view shell, const GitAdvice& git,
                       FunctionRef<std::string()> writable) {
   const Cause cause = cause_of_failure(ended, told, network, git);
-  const bool is_plain = is_any(base_name(shell), "sh", "dash", "ash");
-  if (cause == Cause::none || (cause == Cause::dialect && !is_plain)) return {};
+  if (cause == Cause::none || (cause == Cause::dialect && held_by(shell) != HeldBy::sh)) return {};
   return advice_for(cause, network, git, writable());
 }
 

@@ -79,6 +79,9 @@ std::string seconds_text(std::chrono::milliseconds time);
 // The same with its unit: "1 second", "1.5 seconds".
 std::string count_of_seconds(std::chrono::milliseconds time);
 
+// What notes say where the shell is a plain sh. Only one of them does.
+inline constexpr std::string_view use_bash = "use `bash -c '...'`";
+
 // "SIGSEGV (segmentation fault)".
 std::string signal_text(int number);
 

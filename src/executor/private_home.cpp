@@ -84,13 +84,6 @@ UniqueFd open_for_listing(int parent, const char* entry) {
   return open_subdirectory(parent, entry, listed_directory_flags);
 }
 
-// Calls `use` with the names in a directory, as long as it returns true.
-void for_each_entry_in(int directory, FunctionRef<bool(const char*)> use) {
-  UniqueFd own(
-      above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-  if (own) for_each_entry(std::move(own), use);
-}
-
 // Takes no memory of the heap, as destructors remove folders.
 class TreeRemoval {
  public:

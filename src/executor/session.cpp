@@ -211,16 +211,7 @@ Expected<void> make_session_pipe(UniqueFd& told, UniqueFd& writer) {
 
 // Called once the command has ended. An empty pipe ends the text as its end does.
 std::string read_session_text(const UniqueFd& told) {
-  std::string text(longest_session_text, '\0');
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const ssize_t part = ::read(told.get(), &text[size], text.size() - size);
-    if (part < 0 && errno == EINTR) continue;
-    if (part <= 0) break;
-    size += static_cast<std::size_t>(part);
-  }
-  text.resize(size);
-  return text;
+  return read_up_to(told, longest_session_text);
 }
 
 }  // namespace inner

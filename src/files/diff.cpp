@@ -86,17 +86,16 @@ inline namespace inner {
 
 void append_hunks(std::string& diff, std::string_view old_text, std::string_view edited_text,
                   std::size_t old_line, std::size_t new_line) {
-  constexpr std::size_t most_context = diff_context;
   const Lines old = lines_of(old_text);
   const Lines edited = lines_of(edited_text);
   const std::vector<LineChange> changes = changes_of(old, edited);
   for (std::size_t first = 0; first < changes.size();) {
     std::size_t last = first;  // of the hunk: changes whose context meets
     while (last + 1 < changes.size() &&
-           changes[last + 1].old_begin - changes[last].old_end <= 2 * most_context)
+           changes[last + 1].old_begin - changes[last].old_end <= 2 * diff_context)
       ++last;
-    const std::size_t before = std::min(changes[first].old_begin, most_context);
-    const std::size_t after = std::min(old.size() - changes[last].old_end, most_context);
+    const std::size_t before = std::min(changes[first].old_begin, diff_context);
+    const std::size_t after = std::min(old.size() - changes[last].old_end, diff_context);
     std::size_t at = changes[first].old_begin - before;
     const std::size_t new_at = changes[first].new_begin - before;
     append_all(diff, "@@ -%,% +%,% @@\n",

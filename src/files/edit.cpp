@@ -19,26 +19,8 @@ namespace {
 
 constexpr std::size_t nowhere = std::string_view::npos;
 
-// std::string::find() takes the product of the sizes for some texts.
-std::size_t find_bytes(std::string_view text, std::string_view wanted, std::size_t from) {
-  if (from > text.size()) return nowhere;
-  const char* const begin = text.data() + from;
-  const void* const found = ::memmem(begin, text.size() - from, wanted.data(), wanted.size());
-  if (!found) return nowhere;
-  return static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
-}
-
-std::size_t line_start(std::string_view text, std::size_t at) {
-  const std::size_t end = at == 0 ? nowhere : text.rfind('\n', at - 1);
-  return end == nowhere ? 0 : end + 1;
-}
-
 std::size_t line_end(std::string_view text, std::size_t at) {
   return std::min(text.find('\n', at), text.size() - 1) + 1;
-}
-
-std::size_t count_line_ends(std::string_view text) {
-  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
 std::string with_crlf(std::string_view text) {

@@ -79,6 +79,10 @@ void append_hunks(std::string& diff, std::string_view old_text, std::string_view
 std::string unified_diff(std::string_view path, std::string_view old_text,
                          std::string_view edited_text);
 
+inline std::size_t count_line_ends(std::string_view text) {
+  return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
 inline bool is_line_break(char c) { return c == '\n' || c == '\r'; }
 
 struct PythonToken {

@@ -14,11 +14,6 @@ inline namespace v0_1 {
 
 namespace {
 
-// Bits of the digit that a pattern in IgnoreRules begins with.
-constexpr int rule_negates = 1;
-constexpr int rule_for_folders = 2;
-constexpr int rule_has_path = 4;
-
 // A mismatch goes back to the last `**` only: an earlier one could match no more than that.
 bool ignore_path_matches(std::string_view pattern, std::string_view path) {
   std::string_view again;
@@ -72,26 +67,22 @@ std::string ignore_glob(std::string_view line) {
 void IgnoreRules::add(std::string_view folder, std::string_view lines) {
   const std::size_t before = last_ ? last_->count : 0;
   auto level = new_shared<Level>();
+  level->folder = folder;
   while (!lines.empty() && before + level->patterns.size() < most) {
     std::string_view line = take_part(lines, '\n');
     if (ends_with(line, "\r"sv)) line.remove_suffix(1);
     while (ends_with(line, " "sv) && !ends_with(line, "\\ "sv)) line.remove_suffix(1);
     if (line.empty() || line[0] == '#' || has_nul(line)) continue;
-    int flags = '0';
-    if (line[0] == '!') {
-      flags |= rule_negates;
-      line.remove_prefix(1);
-    }
-    if (ends_with(line, "/"sv)) {
-      flags |= rule_for_folders;
-      line.remove_suffix(1);
-    }
-    if (line.find('/') != std::string_view::npos) flags |= rule_has_path;
+    Pattern pattern;
+    pattern.negates = line[0] == '!';
+    if (pattern.negates) line.remove_prefix(1);
+    pattern.for_folders = ends_with(line, "/"sv);
+    if (pattern.for_folders) line.remove_suffix(1);
+    pattern.has_path = line.find('/') != std::string_view::npos;
     if (starts_with(line, "/"sv)) line.remove_prefix(1);
     if (line.empty()) continue;
-    const char flag = static_cast<char>(flags);
-    level->patterns.push_back(
-        concat({std::string_view(&flag, 1), folder, "\0"sv, ignore_glob(line)}));
+    pattern.glob = ignore_glob(line);
+    level->patterns.push_back(std::move(pattern));
   }
   if (level->patterns.empty()) return;
   level->count = before + level->patterns.size();
@@ -105,35 +96,24 @@ void IgnoreRules::read(int directory, std::string_view folder) {
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return;
   constexpr std::size_t longest = std::size_t{64} << 10;
-  std::string lines(std::min(longest, static_cast<std::size_t>(status.st_size)), '\0');
-  std::size_t size = 0;
-  while (size < lines.size()) {
-    const ssize_t part = ::read(file.get(), &lines[size], lines.size() - size);
-    if (part < 0 && errno == EINTR) continue;
-    if (part <= 0) break;
-    size += static_cast<std::size_t>(part);
-  }
-  lines.resize(size);
-  add(folder, lines);
+  add(folder, read_up_to(file, std::min(longest, static_cast<std::size_t>(status.st_size))));
 }
 
 // From the last line to the first, as the last one that fits counts: what is below an excluded
 // folder is not looked at by the caller, so that `!` cannot bring it back, as in git.
 bool IgnoreRules::excludes(std::string_view path, bool is_folder) const {
   const std::string_view name = base_name(path);
-  for (const Level* level = last_.get(); level; level = level->around.get())
+  for (const Level* level = last_.get(); level; level = level->around.get()) {
+    if (!starts_with(path, level->folder)) continue;
+    const std::string_view below = path.substr(level->folder.size());
     for (std::size_t i = level->patterns.size(); i-- > 0;) {
-      std::string_view pattern = level->patterns[i];
-      const int flags = pattern[0] - '0';
-      pattern.remove_prefix(1);
-      const std::string_view folder = take_part(pattern, '\0');
-      if ((flags & rule_for_folders) != 0 && !is_folder) continue;
-      if (!starts_with(path, folder)) continue;
-      const bool fits = (flags & rule_has_path) != 0
-                            ? ignore_path_matches(pattern, path.substr(folder.size()))
-                            : glob_matches(pattern, name);
-      if (fits) return (flags & rule_negates) == 0;
+      const Pattern& pattern = level->patterns[i];
+      if (pattern.for_folders && !is_folder) continue;
+      const bool fits = pattern.has_path ? ignore_path_matches(pattern.glob, below)
+                                         : glob_matches(pattern.glob, name);
+      if (fits) return !pattern.negates;
     }
+  }
   return false;
 }
 

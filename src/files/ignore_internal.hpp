@@ -26,10 +26,17 @@ class IgnoreRules {
   bool empty() const { return !last_; }
 
  private:
+  struct Pattern {
+    std::string glob = {};
+    bool negates = false;
+    bool for_folders = false;
+    bool has_path = false;  // it is for a path, and not for a name
+  };
   struct Level {
     std::shared_ptr<const Level> around = {};
-    std::size_t count = 0;                   // of patterns, with those of the levels around
-    std::vector<std::string> patterns = {};  // flags, the folder, a NUL, the pattern
+    std::size_t count = 0;  // of patterns, with those of the levels around
+    std::string folder = {};
+    std::vector<Pattern> patterns = {};
   };
   std::shared_ptr<const Level> last_ = {};
 };

@@ -102,8 +102,7 @@ LineStart find_line(FileReader& reader, std::uint64_t wanted) {
 }
 
 std::uint64_t count_lines(std::string_view bytes) {
-  const auto ends = static_cast<std::uint64_t>(std::count(bytes.begin(), bytes.end(), '\n'));
-  return ends + (bytes.empty() || bytes.back() == '\n' ? 0 : 1);
+  return count_line_ends(bytes) + (bytes.empty() || bytes.back() == '\n' ? 0 : 1);
 }
 
 // Takes a character off the end that is not whole, unless there is nothing else.

@@ -67,15 +67,12 @@ std::string_view shown_part(SearchState& state, std::string_view line, bool matc
   return line;
 }
 
-std::size_t line_begin_before(std::string_view text, std::size_t at) {
-  const std::size_t end = at < 2 ? std::string_view::npos : text.rfind('\n', at - 2);
-  return end == std::string_view::npos ? 0 : end + 1;
-}
-
 // One file: the lines that are shown of it.
 class FileScan {
  public:
-  FileScan(SearchState& state, std::string path) : state_(state), path_(std::move(path)) {}
+  // Shown with `before` in front of its path.
+  FileScan(SearchState& state, const std::string& before, const std::string& path)
+      : state_(state), before_(before), path_(path) {}
 
   // False: the system says no.
   bool run(int fd, std::uint64_t size) {
@@ -93,7 +90,10 @@ class FileScan {
         return true;
       }
       held += fresh.size();
-      if (got == 0) return scan({buffer.data(), held});
+      if (got == 0) {
+        scan({buffer.data(), held});
+        break;
+      }
       if (held == buffer.size()) held = take_piece(held);
     }
     return true;
@@ -114,7 +114,7 @@ class FileScan {
     begins_torn_ = std::exchange(ends_torn_, false);
     std::size_t keep = whole;
     for (std::size_t i = 0; i < state_.search.context && keep > shown_; ++i)
-      keep = line_begin_before(piece, keep);
+      keep = line_start(piece, keep - 1);
     if (held - keep > held / 2) keep = whole;
     count_lines(piece, keep);
     counted_ = 0;
@@ -126,7 +126,7 @@ class FileScan {
   }
 
   // What is before `at_` was looked at.
-  bool scan(std::string_view text) {
+  void scan(std::string_view text) {
     FileMatches& found = state_.found;
     const FileSearch& search = state_.search;
     while (!is_done_ && state_.lines.find(text, at_, [this] { return state_.stop(); })) {
@@ -134,13 +134,13 @@ class FileScan {
       is_done_ = search.files_only || state_.is_over;
       if (state_.is_over) break;
       if (is_done_) {
-        if (state_.show(path_ + "\n")) ++found.matches;
+        if (state_.show(shown_path() + "\n")) ++found.matches;
         break;
       }
       show_context(text, at_);
       std::size_t begin = at_;
       for (std::size_t i = 0; i < search.context && begin > shown_; ++i)
-        begin = std::max(line_begin_before(text, begin), shown_);
+        begin = std::max(line_start(text, begin - 1), shown_);
       begin_lines(begin);
       while (shown_ < at_ && show_line(text, '-')) {
       }
@@ -151,12 +151,13 @@ class FileScan {
     }
     show_context(text, text.size());
     is_done_ = is_done_ || state_.is_over;
-    return true;
   }
+
+  std::string shown_path() const { return printable(concat({before_, path_})); }
 
   void begin_lines(std::size_t begin) {
     if (!has_begun_)
-      state_.show(concat({state_.found.text.empty() ? "" : "\n", path_, "\n"}));
+      state_.show(concat({state_.found.text.empty() ? "" : "\n", shown_path(), "\n"}));
     else if (has_gap_ || begin > shown_)
       state_.show(state_.search.context > 0 ? "--\n"sv : ""sv);
     has_begun_ = true;
@@ -184,14 +185,13 @@ class FileScan {
   }
 
   void count_lines(std::string_view text, std::size_t end) {
-    const auto begin = text.begin() + static_cast<std::ptrdiff_t>(counted_);
-    const auto behind = text.begin() + static_cast<std::ptrdiff_t>(end);
-    lines_ += static_cast<std::size_t>(std::count(begin, behind, '\n'));
+    lines_ += count_line_ends(text.substr(counted_, end - counted_));
     counted_ = end;
   }
 
   SearchState& state_;
-  const std::string path_;
+  const std::string& before_;
+  const std::string& path_;
   bool is_done_ = false;
   bool has_begun_ = false;
   bool has_gap_ = false;      // lines before the buffer were not shown
@@ -232,7 +232,6 @@ class TreeSearch {
              const std::string& shown)
       : state_(state), rules_(rules), top_(top), shown_(shown) {
     if (!state.search.glob.empty()) wanted_.add({}, lines_of_glob(state.search.glob));
-    has_glob_ = !state.search.glob.empty();
   }
 
   void run(UniqueFd fd) {
@@ -270,10 +269,8 @@ class TreeSearch {
 
   // The names in a directory, in order. False: it cannot be read.
   bool list_names(int fd, std::string& names, std::vector<const char*>& sorted) {
-    UniqueFd listed(above_standard_streams(::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
-    if (!listed) return false;
     std::size_t count = 0;
-    const int error = for_each_entry(std::move(listed), [&](const char* name) {
+    const int error = for_each_entry_in(fd, [&](const char* name) {
       if (left_ == 0) state_.is_over = true;
       if (state_.is_over) return false;
       --left_;
@@ -308,7 +305,7 @@ class TreeSearch {
     return root && root->permission != Permission::none;
   }
   bool is_wanted(const std::string& path) const {
-    return !has_glob_ || wanted_.excludes(path, false);
+    return state_.search.glob.empty() || wanted_.excludes(path, false);
   }
 
   void enter(int in, const char* name, std::string& path, const IgnoreRules& ignored, int depth) {
@@ -326,8 +323,7 @@ class TreeSearch {
   void search_file(int in, const char* name, const std::string& path, struct stat& status) {
     const auto fd = open_known_file(in, name, path, status);
     const auto size = static_cast<std::uint64_t>(status.st_size);
-    if (!fd || !FileScan(state_, printable(shown_ + path)).run(fd->get(), size))
-      ++state_.found.unreadable;
+    if (!fd || !FileScan(state_, shown_, path).run(fd->get(), size)) ++state_.found.unreadable;
   }
 
   SearchState& state_;
@@ -336,7 +332,6 @@ class TreeSearch {
   const std::string& shown_;  // before each path
   std::string prefix_ = {};   // before each path for the rules of what is left out
   IgnoreRules wanted_ = {};
-  bool has_glob_ = false;
   std::size_t left_ = Files::max_searched;
 };
 
@@ -366,7 +361,8 @@ Expected<FileMatches> search_here(const PathRules& rules, const std::string& bas
     struct stat status {};
     const auto fd = open_regular_file(in->get(), place.name.c_str(), *top, status);
     if (!fd) return fd.failure();
-    FileScan scan(state, printable(shown));
+    const std::string none;
+    FileScan scan(state, shown, none);
     if (!scan.run(fd->get(), static_cast<std::uint64_t>(status.st_size)))
       return system_error(errno, "%", {in_quotes(*top)});
   } else {

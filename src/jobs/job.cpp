@@ -176,6 +176,12 @@ void Jobs::Job::know_start() {
   result.notes.insert(result.notes.end(), notes.begin(), notes.end());
 }
 
+bool Jobs::Job::did_not_start(const Execution& tried, JobStatus& failure) {
+  failure.result = tried.wait();
+  failure.state = state_of(failure.result);
+  return false;
+}
+
 bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& failure) {
   command.on_output = [reported = events, next = std::move(command.on_output)](
                           Stream stream, std::string_view bytes) {
@@ -184,11 +190,7 @@ bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& fai
   };
   report_end(command);
   execution = executor.start(command);
-  if (execution.pid() < 0) {
-    failure.result = execution.wait();
-    failure.state = state_of(failure.result);
-    return false;
-  }
+  if (execution.pid() < 0) return did_not_start(execution, failure);
   know_start();
   return true;
 }
@@ -196,10 +198,7 @@ bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& fai
 bool Jobs::Job::start(const Executor& executor, Command& command, JobStatus& failure,
                       Executor::Held& held) {
   report_end(command);
-  if (held.start(executor, command)) return true;
-  failure.result = held.execution().wait();
-  failure.state = state_of(failure.result);
-  return false;
+  return held.start(executor, command) || did_not_start(held.execution(), failure);
 }
 
 bool Jobs::Job::take_over(Executor::Held& held) {

@@ -98,6 +98,7 @@ struct Jobs::Job {
 
  private:
   void report_end(Command& command) const;
+  static bool did_not_start(const Execution& tried, JobStatus& failure);
   // Sets what is known of a command that runs.
   void know_start();
   std::uint64_t printed(Stream stream) const;

@@ -45,9 +45,8 @@ struct Jobs::State {
   const pid_t owner = ::getpid();
   std::mutex mutex = {};
   std::vector<JobPointer> jobs = {};
-  std::size_t starting = 0;  // places of jobs that are not in the list yet
-  bool closing = false;
-  const CancelToken close = {};  // the same, for the threads in run()
+  std::size_t starting = 0;      // places of jobs that are not in the list yet
+  const CancelToken close = {};  // of the destructor, also for the threads in run()
   // The commands that they drive.
   std::size_t in_foreground = 0;
   bool none_in_foreground = true;
@@ -166,7 +165,7 @@ void Jobs::State::add(const JobPointer& job) {
   --starting;
   jobs.push_back(job);
   // The destructor has ended all others meanwhile, and waits for the end of this one.
-  if (closing) job->execution.cancel();
+  if (close.cancelled()) job->execution.cancel();
 }
 
 bool Jobs::State::to_background(const JobPointer& job, Executor::Held& held) {
@@ -218,7 +217,6 @@ Jobs::~Jobs() {
   std::vector<State::JobPointer> all;
   {
     std::unique_lock<std::mutex> lock(state_->mutex);
-    state_->closing = true;
     state_->close.cancel();
     for (const State::JobPointer& job : state_->jobs) job->execution.cancel();
     // One that was handed over meanwhile is in the list, too.

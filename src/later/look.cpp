@@ -230,9 +230,7 @@ bool LaterLook::add(const std::string& path, LaterRole role) {
 // The names in a directory; one more than `most` when there are more.
 std::vector<std::string> LaterLook::names_in(const std::string& path, std::size_t most) {
   std::vector<std::string> names;
-  UniqueFd fd(above_standard_streams(::openat(directory(path), ".", listing_flags)));
-  if (!fd) return names;
-  for_each_entry(std::move(fd), [&](const char* entry) {
+  for_each_entry_in(directory(path), [&](const char* entry) {
     names.emplace_back(entry);
     return names.size() <= most;
   });

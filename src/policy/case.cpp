@@ -91,9 +91,7 @@ void UnsetVariables::check_removal(const Case& judged, const shell::Command& com
   // left of a dangerous one.
   std::string text = word.text;
   text.erase(std::remove(text.begin(), text.end(), '\0'), text.end());
-  const auto variables = std::count_if(word.unset.begin(), word.unset.end(),
-                                       [](std::uint16_t name) { return name != 0; });
-  if (word.text.size() - text.size() != static_cast<std::size_t>(variables)) return;
+  if (word.text.size() - text.size() != word.count_unset()) return;
   PathText path;
   enter(path, text, false);
   const bool sweeping = path.names.size() == 1 && word.glob && sweeps(path.names[0]);

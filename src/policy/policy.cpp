@@ -447,7 +447,7 @@ Expected<std::vector<std::pair<std::string, std::string>>> Policy::held_by_shell
   auto held = read_held(reported, bash, left_out);
   if (!held) return held.failure();
   std::vector<std::pair<std::string, std::string>> texts;
-  for (const auto& [key, text] : *held) texts.push_back({key, text});
+  for (auto& [key, text] : *held) texts.push_back({key, std::move(text)});
   return texts;
 }
 

@@ -23,10 +23,8 @@ namespace {
 
 // True if all that is not known of a value is what the script was started with.
 bool comes_from_outside(const shell::Word& word, std::string_view value) {
-  const auto unknown = std::count(value.begin(), value.end(), '\0');
-  const auto variables = std::count_if(word.unset.begin(), word.unset.end(),
-                                       [](std::uint16_t name) { return name != 0; });
-  return unknown <= variables;
+  const auto unknown = static_cast<std::size_t>(std::count(value.begin(), value.end(), '\0'));
+  return unknown <= word.count_unset();
 }
 
 }  // namespace
@@ -34,7 +32,7 @@ bool comes_from_outside(const shell::Word& word, std::string_view value) {
 inline namespace inner {
 
 bool steers_programs(std::string_view name) {
-  return is_any(name, "BASH_ENV", "ENV", "IFS", "PATH", "PS0", "PS1", "PS2") ||
+  return is_any(name, "BASH_ENV", "ENV", "IFS", "PATH") || prompt_variables.has(name) ||
          command_variables.has(name) || starts_with(name, "GIT_"sv) || starts_with(name, "LD_"sv) ||
          starts_with(name, "PYTHON"sv);
 }

@@ -66,12 +66,9 @@ void Regex::Lines::find_literal() {
 bool Regex::Lines::find(std::string_view text, std::size_t& at, FunctionRef<bool()> stop) {
   if (literal_.empty()) return at < text.size() && scan(text, at, stop);
   while (at < text.size()) {
-    const void* const found =
-        ::memmem(text.data() + at, text.size() - at, literal_.data(), literal_.size());
-    if (!found) return false;
-    const auto place = static_cast<std::size_t>(static_cast<const char*>(found) - text.data());
-    const std::size_t begin = text.rfind('\n', place);
-    at = begin == std::string_view::npos ? at : std::max(at, begin + 1);
+    const std::size_t place = find_bytes(text, literal_, at);
+    if (place == text.npos) return false;
+    at = std::max(at, line_start(text, place));
     const std::size_t end = std::min(text.find('\n', place), text.size());
     if (is_literal_) return true;
     std::size_t there = 0;
@@ -127,8 +124,7 @@ bool Regex::Lines::scan(std::string_view text, std::size_t& at, FunctionRef<bool
     i += size;
     if (i > text.size()) return false;
   }
-  const std::size_t end = i == 0 ? std::string_view::npos : text.rfind('\n', i - 1);
-  at = end == std::string_view::npos ? 0 : end + 1;
+  at = line_start(text, i);
   return true;
 }
 

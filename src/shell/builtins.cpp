@@ -294,12 +294,6 @@ void ShellBuiltin::run_trap() {
   budget_.over_limit(max_traps, "traps"sv, command_.begin);
 }
 
-bool is_reserved_word(std::string_view name) {
-  return is_any(name, "!", "[[", "case", "coproc", "do", "done", "elif", "else", "esac", "fi") ||
-         is_any(name, "for", "function", "if", "in", "select", "then", "time", "until", "while",
-                "{", "}");
-}
-
 void ShellBuiltin::run_alias() {
   ShellRunner inner(runner_);
   shell::Input input = *runner_.place.input;

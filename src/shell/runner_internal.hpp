@@ -111,9 +111,6 @@ class ShellBodies {
   std::size_t bytes_ = 0;
 };
 
-// Of bash.
-bool is_reserved_word(std::string_view name);
-
 // True for the text of an alias each of whose commands begins with a name, so that the words behind
 // it are arguments, and which has nothing that changes how these are read. If it ends in a `;`,
 // `next`, the first of them, is such a name.

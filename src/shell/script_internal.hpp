@@ -106,6 +106,9 @@ struct Word : Text {
   // known. It lives as long as the walk.
   const Input* printed = nullptr;
 
+  std::size_t count_unset() const {
+    return static_cast<std::size_t>(std::find(unset.begin(), unset.end(), 0) - unset.begin());
+  }
   // With more of them, the others are parts that may be anything.
   void add_unset(std::uint16_t name) {
     for (std::uint16_t& place : unset)

@@ -96,7 +96,8 @@ bool leave_the_rest(OutputChunk& chunk, std::uint64_t since, std::string_view fi
   if (chunk.text.size() <= std::max(first.size(), gap)) return false;
   const std::size_t line_end = first.rfind('\n');
   if (line_end != std::string_view::npos && line_end > gap) first = first.substr(0, line_end + 1);
-  if (first.size() <= gap || first.find("\xef\xbf\xbd") != std::string_view::npos) return false;
+  if (first.size() <= gap || first.find(replacement_character) != std::string_view::npos)
+    return false;
   chunk.next = since + chunk.missed + (first.size() - gap);
   chunk.text.resize(first.size());
   return true;

@@ -15,8 +15,6 @@ inline namespace v0_1 {
 
 namespace {
 
-constexpr std::string_view replacement = "\xef\xbf\xbd";
-
 // In `begin` \xff stands for a byte that is not UTF-8.
 struct FileKind {
   std::string_view begin;
@@ -51,9 +49,9 @@ std::string beginning_of(std::string_view text) {
   constexpr std::size_t longest = 16;
   std::string begin;
   while (!text.empty() && begin.size() < longest) {
-    const bool is_bad = starts_with(text, replacement);
+    const bool is_bad = starts_with(text, replacement_character);
     begin += is_bad ? '\xff' : text[0];
-    text.remove_prefix(is_bad ? replacement.size() : 1);
+    text.remove_prefix(is_bad ? replacement_character.size() : 1);
   }
   return begin;
 }
@@ -67,9 +65,9 @@ bool is_no_text(std::string_view text, bool is_known_kind) {
   std::size_t all = 0;
   for (std::size_t at = 0; at < text.size(); ++at, ++all) {
     const auto c = static_cast<unsigned char>(text[at]);
-    if (starts_with(text.substr(at, replacement.size()), replacement)) {
+    if (starts_with(text.substr(at, replacement_character.size()), replacement_character)) {
       ++odd;
-      at += replacement.size() - 1;
+      at += replacement_character.size() - 1;
     } else if (c < 0x20 && usual.find(text[at]) == std::string_view::npos) {
       ++odd;
     }

@@ -341,11 +341,11 @@ Expected<void> add_chosen_tools(mcp::Server& server, const Executor& executor,
     if (entry.handler == execute_command) tool.output_schema = execution_schema();
     tool.handler = [choose, &entry](const mcp::Call& call) -> mcp::ToolResult {
       const auto set = choose(call, entry.in_folder);
-      if (!set) return failed("the call was cancelled"sv);
+      if (!set) return as_read(true, failed("the call was cancelled"sv));
       std::string no = set->use->refusal_of_call(call.tool());
-      return as_read(set->options, no.empty()
-                                       ? entry.handler(*set, call)
-                                       : refuse(*set, call, "calls_per_minute", std::move(no)));
+      return as_read(set->options.json_text || set->options.full_results,
+                     no.empty() ? entry.handler(*set, call)
+                                : refuse(*set, call, "calls_per_minute", std::move(no)));
     };
     if (auto ok = server.add(std::move(tool)); !ok) return ok;
   }

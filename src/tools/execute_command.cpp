@@ -53,16 +53,14 @@ std::string note_of_job(const ToolSet& set, const JobStatus& job) {
 }
 
 // How long a command of this call stays in the foreground, of one that would stay for `asked`. With
-// no_limit it is run there. `keeps_timeouts`: it is only the client that does not wait for longer.
+// no_limit it is run there.
 std::chrono::milliseconds time_in_foreground(const ToolSet& set, const mcp::Call& call,
                                              const Command& command,
-                                             std::chrono::milliseconds asked,
-                                             bool& keeps_timeouts) {
+                                             std::chrono::milliseconds asked) {
   const std::chrono::milliseconds most =
       call.wants_progress() ? no_limit : time_to_answer(set, call);
   const ExecutorOptions& usual = set.executor.options();
-  keeps_timeouts = asked == no_limit;
-  if (!keeps_timeouts) return std::min(asked, most);
+  if (asked != no_limit) return std::min(asked, most);
   const auto longest = std::min(command.timeout.value_or(usual.timeout), usual.max_timeout);
   const bool may_move = longest > most && longest <= set.options.jobs.max_timeout &&
                         usual.max_concurrent == 0 &&
@@ -102,8 +100,7 @@ Result output_so_far(ToolSet& set, const JobStatus& job, std::size_t most, RawOu
 
 JobStatus run_for_call(ToolSet& set, const mcp::Call& call, Command& command,
                        std::chrono::milliseconds foreground, Function<void()>& ended) {
-  bool keeps_timeouts = false;
-  const auto time = time_in_foreground(set, call, command, foreground, keeps_timeouts);
+  const auto time = time_in_foreground(set, call, command, foreground);
   JobStatus run;
   if (time == no_limit) {
     run.result = set.executor.run(command);
@@ -114,10 +111,13 @@ JobStatus run_for_call(ToolSet& set, const mcp::Call& call, Command& command,
       next(result);
       keep(result);
     };
-    run = set.jobs.run(command, time, &set.executor, keeps_timeouts);
-    if (!run.id.empty()) know_id(run.id);
+    // Where only the client does not wait for longer, timeouts stay those of the foreground.
+    run = set.jobs.run(command, time, &set.executor, foreground == no_limit);
+    if (!run.id.empty()) {
+      know_id(run.id);
+      return run;
+    }
   }
-  if (!run.id.empty()) return run;
   // One that never started, for whatever reason, has not called it.
   ended();
   // As a job it would have kept more than what can be shown of it, all of which would be looked at.

@@ -102,8 +102,8 @@ mcp::ToolResult read_file(ToolSet& set, const mcp::Call& call) {
     remember_read(set, image);
     set_member(object, "mime_type", image.mime_type);
     set_member(object, "size", image.size);
-    mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
-    result.content[0] = mcp::image_block(set.executor.redact(image.bytes), image.mime_type);
+    mcp::ToolResult result = answer_with(std::move(object));
+    result.content.push_back(mcp::image_block(set.executor.redact(image.bytes), image.mime_type));
     return result;
   }
   if (file.binary && !wants_base64)

@@ -17,7 +17,6 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "executor/executor.hpp"
-#include "executor/executor_internal.hpp"
 #include "jobs/jobs.hpp"
 #include "json/json.hpp"
 #include "mcp/mcp.hpp"
@@ -93,7 +92,8 @@ class Hands {
       if (auto ok = set_.jobs.resize(id_, size); !ok) return failed(ok.error().message);
     for (const HandStep& step : steps_)
       if (auto ok = carry_out(step); !ok)
-        return failed(ok.error().message, refused_ ? "input" : "");
+        return failed(ok.error().message,
+                      ok.error().code == ErrorCode::permission_denied ? "input" : "");
     return answer(!resizes && steps_.empty());
   }
 
@@ -150,12 +150,12 @@ class Hands {
     if (step.ends_input) return set_.jobs.close_input(id_);
     if (step.signal != 0) return send(step.signal);
     auto written = set_.jobs.write(id_, step.text);
-    refused_ = !written && written.error().code == ErrorCode::permission_denied;
+    const bool refused = !written && written.error().code == ErrorCode::permission_denied;
     record_hand(set_, call_, {call_.tool(), id_}, step.text, written ? "" : written.error().message,
-                refused_);
+                refused);
     if (written) {
       written_ += step.text.size();
-    } else if (refused_) {
+    } else if (refused) {
       return with_prefix("Nothing was typed: ", {}, written.error());
     } else if (job_.state == JobState::running && !job_.takes_input) {
       return make_error(ErrorCode::io, "Nothing was typed: %", {input_text()});
@@ -219,7 +219,6 @@ class Hands {
   std::vector<HandStep> steps_ = {};
   std::size_t written_ = 0;
   std::vector<std::string> sent_ = {};
-  bool refused_ = false;
 };
 
 }  // namespace

@@ -147,22 +147,18 @@ Reading read_as(shell::Dialect dialect, std::string_view script) {
 
 // Where one of these variables stands: $RANDOM, ${RANDOM}, $((RANDOM % 6)).
 std::size_t variable_of_bash(std::string_view script, std::uint32_t variables) {
-  constexpr std::string_view letters =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz0123456789"sv;
   for (std::size_t row = 0; row < std::size(variables_of_bash); ++row) {
     const std::string_view name = variables_of_bash[row];
     const bool stands_in_a_word = (variables >> row & 1) != 0;
     for (std::size_t at = script.find(name); at != script.npos; at = script.find(name, at + 1)) {
       const std::string_view before = script.substr(0, at);
       const std::string_view after = script.substr(at + name.size());
-      if (!after.empty() && letters.find(after[0]) != letters.npos) continue;
+      if (!after.empty() && is_name_char(after[0])) continue;
       for (const std::string_view mark : {"$"sv, "${"sv})
         if (stands_in_a_word && ends_with(before, mark)) return at - mark.size();
       // Also in texts in quotes, where it is rare.
       const std::size_t arithmetic = before.rfind("$((");
-      if (before.empty() || arithmetic == before.npos ||
-          letters.find(before.back()) != letters.npos)
-        continue;
+      if (before.empty() || arithmetic == before.npos || is_name_char(before.back())) continue;
       if (before.find('\'', arithmetic) == before.npos &&
           before.find("))", arithmetic) == before.npos)
         return arithmetic;

@@ -75,7 +75,6 @@ class LiveCall {
 
   mcp::ToolResult answer() {
     const auto last = set_.jobs.status(state_.shell_id);
-    if (!last) state_ = LiveSession::State();
     if (!is_empty_script(command_.script)) {
       if (last && last->state == JobState::running)
         return failed(

@@ -75,12 +75,17 @@ std::string_view tail_within(std::string_view text, std::size_t room, std::size_
   return line_end < tail.size() / 2 ? tail.substr(line_end) : tail;
 }
 
+// What a server shows of a result unless it is told otherwise.
+std::size_t usual_output() {
+  static const std::size_t usual = ToolOptions().max_output;
+  return usual;
+}
+
 // The least that a line costs in so much room: with the usual one, there are fewer than the 2,000
 // lines that opencode shows.
 std::size_t cost_of_line(std::size_t room) {
   constexpr std::size_t least = 13;
-  const std::size_t usual = ToolOptions().max_output;
-  return least * std::min(room, usual) / usual;
+  return least * std::min(room, usual_output()) / usual_output();
 }
 
 // Bytes of the line that stands where the executor has cut, if it is in this text.
@@ -133,7 +138,7 @@ std::size_t room_of_streams(const ToolOptions& options, std::size_t most, Result
   const std::size_t size = result_json(options, rest, unbounded).dump().size() + for_what_follows;
   out.swap(result.out);
   err.swap(result.err);
-  const std::size_t all = std::max(most, ToolOptions().max_output);
+  const std::size_t all = std::max(most, usual_output());
   return std::min(most, all - std::min(all, size));
 }
 
@@ -240,6 +245,7 @@ void note_rest(const ToolOptions& options, Result& result, bool is_running) {
 }
 
 void cut_result(const ToolOptions& options, std::size_t most, Result& result) {
+  if (result.out.empty() && result.err.empty()) return;
   std::uint64_t dropped[] = {result.out_counts.dropped_bytes, result.err_counts.dropped_bytes};
   cut_streams(result.out, result.err, room_of_streams(options, most, result), dropped);
   result.out_counts.dropped_bytes = dropped[0];

@@ -116,11 +116,10 @@ std::string readable_text(const Json& object) {
 
 inline namespace inner {
 
-mcp::ToolResult as_read(const ToolOptions& options, mcp::ToolResult result) {
-  if (options.json_text || options.full_results || !result.structured) return result;
-  for (Json& block : result.content)
-    if (block["type"sv].as_string() == "text")
-      block = mcp::text_block(readable_text(*result.structured));
+mcp::ToolResult as_read(bool as_json, mcp::ToolResult result) {
+  if (!result.structured || !result.content.empty()) return result;
+  result.content.push_back(
+      mcp::text_block(as_json ? result.structured->dump() : readable_text(*result.structured)));
   return result;
 }
 

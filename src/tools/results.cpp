@@ -332,7 +332,7 @@ mcp::ToolResult failed(std::string_view message, std::string_view rule) {
   set_member(object, "success", false);
   set_member(object, "error", to_utf8(message));
   if (!rule.empty()) set_member(object, "rule", rule);
-  mcp::ToolResult result = mcp::ToolResult::with_structured(std::move(object));
+  mcp::ToolResult result = answer_with(std::move(object));
   result.is_error = true;
   return result;
 }
@@ -367,7 +367,9 @@ std::string leave_closed_folder(const ToolSet& set, Command& command) {
 }
 
 mcp::ToolResult answer_with(Json&& object) {
-  return mcp::ToolResult::with_structured(std::move(object));
+  mcp::ToolResult result;
+  result.structured = std::move(object);
+  return result;
 }
 
 const std::string& argument_text(const mcp::Call& call, const char* name) {

@@ -204,10 +204,6 @@ void warn_of_confinement(const ServerConfig& config, const Executor& executor) {
              {printable(executor.workspace())}));
 }
 
-}  // namespace
-
-namespace {
-
 // The clients that show their model structuredContent in place of the text, or beside it, by the
 // beginning of their names. docs/clients.md says how they were asked.
 std::vector<std::string> text_only_clients(const ServerConfig& config) {

@@ -19,7 +19,6 @@
 #include "base/base.hpp"
 #include "base/base_internal.hpp"
 #include "base/platform_internal.hpp"
-#include "environment/environment_internal.hpp"
 #include "executor/executor.hpp"
 #include "executor/executor_internal.hpp"
 #include "jobs/jobs.hpp"
@@ -145,7 +144,7 @@ std::string_view name_before(std::string_view text, std::string_view message) {
   const std::string_view before = text.substr(0, at);
   const std::size_t begin = before.find_last_of(" \n") + 1;  // npos + 1 is 0
   const std::string_view name = before.substr(begin);
-  return name.empty() || harmless_name(name).size() != name.size() ? std::string_view() : name;
+  return harmless_name(name).size() == name.size() ? name : std::string_view();
 }
 
 bool is_here(const Result& result) { return result.container.empty() && result.place.empty(); }
@@ -184,10 +183,10 @@ std::string after_timeout(const ToolSet& set, const Result& result) {
   const char* const argument = result.idle ? "idle_timeout" : "timeout";
   const auto had = result.idle ? result.idle_timeout : result.timeout;
   std::string step;
-  if (set.options.running_time == no_limit && had < most)
+  if (set.options.running_time == no_limit && had < most) {
     step = concat("pass a longer %", {argument});
-  if (set.options.running_time == no_limit && had < most && most != no_limit)
-    append_all(step, {" (at most ", seconds_text(most), " s)"});
+    if (most != no_limit) append_all(step, {" (at most ", seconds_text(most), " s)"});
+  }
   if (!is_disabled(set.options, "start_background_shell"sv))
     append_all(step, {step.empty() ? "use" : ", or use", " start_background_shell"});
   return step.empty() ? "do the work in smaller parts" : step;
@@ -286,10 +285,10 @@ bool lacks_input(std::string_view script) {
 // `sh` may be bash, which is known of this host.
 bool is_plain_shell(const Executor& executor, const Result& result) {
   std::string shell = executor.options().shell;
-  if (!is_any(base_name(shell), "sh", "dash", "ash")) return false;
+  if (held_by(shell) != HeldBy::sh) return false;
   char path[PATH_MAX];
   if (is_here(result) && ::realpath(shell.c_str(), path) != nullptr) shell = path;
-  return is_any(base_name(shell), "sh", "dash", "ash", "busybox");
+  return held_by(shell) == HeldBy::sh || base_name(shell) == "busybox"sv;
 }
 
 std::string step_after(const ToolSet& set, const Command& command, const Result& result) {
@@ -321,12 +320,12 @@ void add_next_step(const ToolSet& set, const Command& command, Result& result) {
     return;
   // The advice of the executor on a failure.
   for (const std::string& note : result.notes)
-    if (note.find("`bash -c") != note.npos) return;
+    if (note.find(use_bash) != note.npos) return;
   const std::string idiom = bash_idiom_in(command.script);
   if (idiom.empty()) return;
   add_note(
-      result.notes, "% reads `%` otherwise than bash does: use `bash -c '...'`%",
-      {to_utf8(set.executor.options().shell), idiom,
+      result.notes, "% reads `%` otherwise than bash does: %%",
+      {to_utf8(set.executor.options().shell), idiom, use_bash,
        is_disabled(set.options, "execute_code"sv) ? "" : ", or execute_code with language bash"});
 }
 

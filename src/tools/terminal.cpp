@@ -12,6 +12,7 @@
 #include "tools/tools_internal.hpp"
 
 #include "base/base.hpp"
+#include "base/base_internal.hpp"
 #include "executor/executor.hpp"
 #include "process/process.hpp"
 
@@ -156,7 +157,7 @@ std::size_t unfinished_escape(std::string_view text) {
   const std::size_t at = text.rfind(escape);
   if (at == std::string_view::npos || text.size() - at > longest) return 0;
   // A byte that is not UTF-8 has become three bytes, so that offsets cannot go back over it.
-  if (text.find("\xef\xbf\xbd", at) != std::string_view::npos) return 0;
+  if (text.find(replacement_character, at) != std::string_view::npos) return 0;
   return end_of_escape(text, at) == std::string_view::npos ? text.size() - at : 0;
 }
 

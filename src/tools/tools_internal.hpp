@@ -84,8 +84,8 @@ void show_as_on_terminal(const ToolOptions& options, Result& result,
 // it can be seen. False: it is text.
 bool summarize_binary(std::string& text, OutputCounts& counts, std::string_view how_to_see);
 
-// A result with lines for its text, see readable.cpp, unless the options are for programs.
-mcp::ToolResult as_read(const ToolOptions& options, mcp::ToolResult result);
+// A result with its text: lines, see readable.cpp, or as JSON. An image is its own.
+mcp::ToolResult as_read(bool as_json, mcp::ToolResult result);
 
 // Adds the name of the right tool to a note about processes that were left behind.
 void name_tool(const ToolOptions& options, Result& result);
@@ -370,13 +370,12 @@ std::string note_of_rest(const ToolOptions& options, Stream stream, std::uint64_
 
 // Adds a note for each stream of a result that is not complete, and removes the file of one that
 // is, unless it still grows.
-void note_rest(const ToolOptions& options, Result& result, bool is_running = false);
+void note_rest(const ToolOptions& options, Result& result, bool is_running);
 
 // Cuts both streams of a result so that it takes `most` bytes.
 void cut_result(const ToolOptions& options, std::size_t most, Result& result);
 // The same, with such notes.
-void fit_output(const ToolOptions& options, std::size_t most, Result& result,
-                bool is_running = false);
+void fit_output(const ToolOptions& options, std::size_t most, Result& result, bool is_running);
 
 // The command of a call: its script from that argument (empty: none), work_dir, timeout, and the
 // client for the audit log.
