@@ -4707,13 +4707,13 @@ int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
   }
 }
 
-#if defined(__linux__)
 int for_each_entry_in(int directory, FunctionRef<bool(const char*)> use) {
   UniqueFd own(
       above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   return own ? for_each_entry(std::move(own), use) : errno;
 }
 
+#if defined(__linux__)
 int for_each_entry(const std::string& path, FunctionRef<bool(const char*)> use) {
   UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   return fd ? for_each_entry(std::move(fd), use) : errno;
@@ -75127,7 +75127,7 @@ std::string_view tail_within(std::string_view text, std::size_t room, std::size_
   return line_end < tail.size() / 2 ? tail.substr(line_end) : tail;
 }
 
-// What a server shows of a result unless it is told otherwise.
+// What a server shows of a result where no option says so.
 std::size_t usual_output() {
   static const std::size_t usual = ToolOptions().max_output;
   return usual;

@@ -46,13 +46,13 @@ int for_each_entry(UniqueFd directory, FunctionRef<bool(const char*)> use) {
   }
 }
 
-#if defined(__linux__)
 int for_each_entry_in(int directory, FunctionRef<bool(const char*)> use) {
   UniqueFd own(
       above_standard_streams(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   return own ? for_each_entry(std::move(own), use) : errno;
 }
 
+#if defined(__linux__)
 int for_each_entry(const std::string& path, FunctionRef<bool(const char*)> use) {
   UniqueFd fd(above_standard_streams(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)));
   return fd ? for_each_entry(std::move(fd), use) : errno;

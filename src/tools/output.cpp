@@ -75,7 +75,7 @@ std::string_view tail_within(std::string_view text, std::size_t room, std::size_
   return line_end < tail.size() / 2 ? tail.substr(line_end) : tail;
 }
 
-// What a server shows of a result unless it is told otherwise.
+// What a server shows of a result where no option says so.
 std::size_t usual_output() {
   static const std::size_t usual = ToolOptions().max_output;
   return usual;
