@@ -52666,13 +52666,12 @@ int Copier::copy_file(int from, const std::string& name, int to, mode_t mode) {
 
 int Copier::copy_folder(int from, const std::string& name, int to, std::size_t depth) {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  UniqueFd in(above_standard_streams(::openat(from, name.c_str(), flags)));
+  const UniqueFd in(above_standard_streams(::openat(from, name.c_str(), flags)));
   if (!in || ::mkdirat(to, name.c_str(), 0700) != 0) return errno;
   const UniqueFd out(above_standard_streams(::openat(to, name.c_str(), flags)));
-  UniqueFd listed(above_standard_streams(::openat(in.get(), ".", flags)));
-  if (!out || !listed) return errno;
+  if (!out) return errno;
   int error = 0;
-  const int read = for_each_entry(std::move(listed), [&](const char* entry) {
+  const int read = for_each_entry_in(in.get(), [&](const char* entry) {
     error = copy(in.get(), entry, out.get(), depth + 1);
     return error == 0;
   });
@@ -52699,16 +52698,15 @@ int remove_copied(int from, const std::string& name, std::size_t depth = 0) {
   if (::unlinkat(from, name.c_str(), 0) == 0) return 0;
   if (errno != EISDIR && errno != EPERM) return errno;
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  UniqueFd in(above_standard_streams(::openat(from, name.c_str(), flags)));
+  const UniqueFd in(above_standard_streams(::openat(from, name.c_str(), flags)));
   if (!in) return errno;
   if (depth == deepest_copy) return EFBIG;
-  UniqueFd listed(above_standard_streams(::openat(in.get(), ".", flags)));
-  if (!listed) return errno;
   std::vector<std::string> names;
-  for_each_entry(std::move(listed), [&names](const char* entry) {
+  const int read = for_each_entry_in(in.get(), [&names](const char* entry) {
     names.emplace_back(entry);
     return names.size() <= most_copied;
   });
+  if (read != 0) return read;
   for (const std::string& entry : names)
     if (const int error = remove_copied(in.get(), entry, depth + 1); error != 0) return error;
   return ::unlinkat(from, name.c_str(), AT_REMOVEDIR) == 0 ? 0 : errno;
@@ -56647,8 +56645,7 @@ UniqueFd copy_folder_at(const std::string& path) {
       ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
     return UniqueFd();
   bool is_empty = true;
-  UniqueFd listed(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!listed || for_each_entry(std::move(listed), [&](const char*) { return is_empty = false; }))
+  if (for_each_entry_in(folder.get(), [&](const char*) { return is_empty = false; }) != 0)
     return UniqueFd();
   return is_empty ? std::move(folder) : UniqueFd();
 }

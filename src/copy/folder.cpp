@@ -32,8 +32,7 @@ UniqueFd copy_folder_at(const std::string& path) {
       ::flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
     return UniqueFd();
   bool is_empty = true;
-  UniqueFd listed(::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!listed || for_each_entry(std::move(listed), [&](const char*) { return is_empty = false; }))
+  if (for_each_entry_in(folder.get(), [&](const char*) { return is_empty = false; }) != 0)
     return UniqueFd();
   return is_empty ? std::move(folder) : UniqueFd();
 }

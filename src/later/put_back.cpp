@@ -68,13 +68,12 @@ int Copier::copy_file(int from, const std::string& name, int to, mode_t mode) {
 
 int Copier::copy_folder(int from, const std::string& name, int to, std::size_t depth) {
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  UniqueFd in(above_standard_streams(::openat(from, name.c_str(), flags)));
+  const UniqueFd in(above_standard_streams(::openat(from, name.c_str(), flags)));
   if (!in || ::mkdirat(to, name.c_str(), 0700) != 0) return errno;
   const UniqueFd out(above_standard_streams(::openat(to, name.c_str(), flags)));
-  UniqueFd listed(above_standard_streams(::openat(in.get(), ".", flags)));
-  if (!out || !listed) return errno;
+  if (!out) return errno;
   int error = 0;
-  const int read = for_each_entry(std::move(listed), [&](const char* entry) {
+  const int read = for_each_entry_in(in.get(), [&](const char* entry) {
     error = copy(in.get(), entry, out.get(), depth + 1);
     return error == 0;
   });
@@ -101,16 +100,15 @@ int remove_copied(int from, const std::string& name, std::size_t depth = 0) {
   if (::unlinkat(from, name.c_str(), 0) == 0) return 0;
   if (errno != EISDIR && errno != EPERM) return errno;
   constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-  UniqueFd in(above_standard_streams(::openat(from, name.c_str(), flags)));
+  const UniqueFd in(above_standard_streams(::openat(from, name.c_str(), flags)));
   if (!in) return errno;
   if (depth == deepest_copy) return EFBIG;
-  UniqueFd listed(above_standard_streams(::openat(in.get(), ".", flags)));
-  if (!listed) return errno;
   std::vector<std::string> names;
-  for_each_entry(std::move(listed), [&names](const char* entry) {
+  const int read = for_each_entry_in(in.get(), [&names](const char* entry) {
     names.emplace_back(entry);
     return names.size() <= most_copied;
   });
+  if (read != 0) return read;
   for (const std::string& entry : names)
     if (const int error = remove_copied(in.get(), entry, depth + 1); error != 0) return error;
   return ::unlinkat(from, name.c_str(), AT_REMOVEDIR) == 0 ? 0 : errno;
